@@ -118,7 +118,7 @@ impl DatasetBuilder {
             Dataspace::Null => (None, None, true),
             Dataspace::Scalar => (None, None, false),
             Dataspace::Simple(shape) => {
-                (Some(shape.dims().into()), shape.has_max_dims().then(|| shape.max_dims().into()), false)
+                (Some(shape.dims().into()), shape.states_max_dims().then(|| shape.max_dims().into()), false)
             }
         };
         self
@@ -335,7 +335,7 @@ impl DatasetBuilder {
             let spec = self.object_spec()?;
             Ok(match compact_elements(&file, &spec, values)? {
                 Some(elements) => (place.create_compact_dataset(&spec, &elements)?, true),
-                None if place.has_unlinked() => (file.writer()?.create(&NewObject::unlinked(&spec))?, false),
+                None if place.supports_unlinked() => (file.writer()?.create(&NewObject::unlinked(&spec))?, false),
                 None => (place.create_object(&spec)?, false),
             })
         };
@@ -347,7 +347,7 @@ impl DatasetBuilder {
         let fill = || {
             dataset.write(values)?;
             dataset.write_out()?;
-            if place.has_unlinked() { place.add_link(&LinkTarget::Hard(id)).map_err(failed) } else { Ok(()) }
+            if place.supports_unlinked() { place.add_link(&LinkTarget::Hard(id)).map_err(failed) } else { Ok(()) }
         };
         fill().inspect_err(|_| drop(place.file.writer().and_then(|writer| writer.discard(id))))?;
         Ok(dataset)

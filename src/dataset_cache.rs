@@ -29,7 +29,8 @@ pub(crate) struct DatasetCache {
 pub(crate) type EvictedDatasets = SmallVec<[Arc<DatasetCore>; 2]>;
 
 impl DatasetCache {
-    pub(crate) fn get(&mut self, id: ObjectId) -> Option<Arc<DatasetCore>> {
+    /// The dataset of this identity, if it is there. If it was only created so far, it counts as opened from here on.
+    pub(crate) fn get_for_open(&mut self, id: ObjectId) -> Option<Arc<DatasetCore>> {
         self.newest.take_if(|made| *made == id);
         self.cores.get(&id).cloned()
     }
@@ -75,11 +76,11 @@ impl DatasetCache {
     }
 
     fn is_unused(&self, id: ObjectId) -> bool {
-        self.cores.get(&id).is_none_or(|core| Arc::strong_count(core) == 1 && !core.is_retained())
+        self.cores.get(&id).is_none_or(|core| Arc::strong_count(core) == 1 && !core.must_stay_cached())
     }
 
-    /// All datasets.
-    pub(crate) fn open_datasets(&self) -> Vec<Arc<DatasetCore>> {
+    /// All datasets that are kept.
+    pub(crate) fn cached_datasets(&self) -> Vec<Arc<DatasetCore>> {
         self.cores.values().cloned().collect()
     }
 

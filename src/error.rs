@@ -76,8 +76,8 @@ pub enum ErrorKind {
     /// A chunk could not be taken through its filters.
     #[error(transparent)]
     Filter(#[from] filters::Error),
-    /// A soft link leads through more than [`MAX_LINKS`](crate::MAX_LINKS) others: a loop.
-    #[error("more than {} soft and external links in one path", crate::MAX_LINKS)]
+    /// A soft link leads through more than [`MAX_LINKS_PER_PATH`](crate::MAX_LINKS_PER_PATH) others: a loop.
+    #[error("more than {} soft and external links in one path", crate::MAX_LINKS_PER_PATH)]
     TooManyLinks,
     /// A link of a class that cannot be followed.
     #[error("a link of user-defined class {0} cannot be followed")]
@@ -88,8 +88,8 @@ pub enum ErrorKind {
     /// Another file, to which a link or a virtual dataset leads, failed.
     #[error(transparent)]
     OtherFile(Box<Error>),
-    /// A virtual dataset is made of itself, or of more than [`MAX_LINKS`](crate::MAX_LINKS) layers.
-    #[error("a virtual dataset of more than {} layers of virtual datasets", crate::MAX_LINKS)]
+    /// A virtual dataset is made of itself, or of more than [`MAX_LINKS_PER_PATH`](crate::MAX_LINKS_PER_PATH) layers.
+    #[error("a virtual dataset of more than {} layers of virtual datasets", crate::MAX_LINKS_PER_PATH)]
     TooManyLayers,
     /// Elements of a virtual dataset that are elements of no other dataset, so that they cannot be written.
     #[error("{elements} of the elements of the virtual dataset have no source")]

@@ -84,7 +84,7 @@ impl File {
 
     /// The shared state of a dataset.
     pub(crate) fn core(&self, id: ObjectId) -> Result<Arc<DatasetCore>, ErrorKind> {
-        let found = self.shared().dataset_cache.lock().get(id);
+        let found = self.shared().dataset_cache.lock().get_for_open(id);
         if let Some(core) = found {
             if !core.is_deleted() {
                 return Ok(core);
@@ -157,8 +157,8 @@ impl File {
         // Rows that were appended are counted on from the extents that were known.
         self.shared().write_out()?;
         self.store().refresh(ObjectScope::All).map_err(|error| self.error(None, error))?;
-        let open = self.shared().dataset_cache().open_datasets();
-        for core in open {
+        let cached = self.shared().dataset_cache().cached_datasets();
+        for core in cached {
             core.count_change();
             self.shared().cache.forget_dataset(core.cache_id());
         }

@@ -86,7 +86,7 @@ impl FileShared {
 
     /// The dataset of this identity, if it was opened.
     pub(crate) fn cached_core(&self, id: ObjectId) -> Option<Arc<DatasetCore>> {
-        self.dataset_cache.lock().get(id)
+        self.dataset_cache.lock().get_for_open(id)
     }
 
     /// Calls `each` for the datasets with staged elements, until it fails. The rest stay in the list.
@@ -120,8 +120,8 @@ impl FileShared {
     /// The rows of all open datasets that are not published.
     #[cold]
     pub(crate) fn unpublished_rows(&self) -> Vec<UnpublishedRows> {
-        let open = self.dataset_cache.lock().open_datasets();
-        let mut rows: Vec<_> = open.iter().filter_map(|core| core.unpublished_rows()).collect();
+        let cached = self.dataset_cache.lock().cached_datasets();
+        let mut rows: Vec<_> = cached.iter().filter_map(|core| core.unpublished_rows()).collect();
         rows.sort_by(|a, b| a.dataset.cmp(&b.dataset));
         rows
     }

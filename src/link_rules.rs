@@ -6,10 +6,10 @@ use std::sync::Arc;
 use h5live_model::Location;
 
 /// Soft and external links that one path may lead through (libhdf5's default).
-pub const MAX_LINKS: usize = 16;
+pub const MAX_LINKS_PER_PATH: usize = 16;
 
 /// Most files that are kept open because links led to them, if the user does not say otherwise.
-pub(crate) const MAX_LINKED_FILES: usize = 256;
+pub(crate) const DEFAULT_MAX_LINKED_FILES: usize = 256;
 
 /// Where external links, sources of virtual datasets and references to other files may lead.
 ///

@@ -5,7 +5,7 @@ use std::sync::{Arc, Weak};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use h5live_model::{CrossFileLinkKind, Location, Name, OpenError, ResolvedLocation, StoreErrorKind, Url};
+use h5live_model::{LinkedStoreRole, Location, Name, OpenError, ResolvedLocation, StoreErrorKind, Url};
 
 use crate::error::ErrorKind;
 use crate::file_shared::{FileHandle, FileShared, LinkedFiles, key_of};
@@ -27,10 +27,10 @@ pub(crate) enum OpenFor {
 }
 
 impl OpenFor {
-    fn link_use(self) -> CrossFileLinkKind {
+    fn linked_store_role(self) -> LinkedStoreRole {
         match self {
-            OpenFor::Link => CrossFileLinkKind::ExternalLink,
-            OpenFor::ReadSource | OpenFor::WriteSource => CrossFileLinkKind::VirtualSource,
+            OpenFor::Link => LinkedStoreRole::ExternalLink,
+            OpenFor::ReadSource | OpenFor::WriteSource => LinkedStoreRole::VirtualSource,
         }
     }
 
@@ -141,7 +141,9 @@ pub(crate) fn open_linked(from: &File, name: &Name, open_for: OpenFor) -> Result
     };
     if !url.as_ref().is_some_and(Url::has_authority) {
         let (mut failure, mut is_absent) = (None, false);
-        for location in connector.linked_locations(base.map(ResolvedLocation::location), name, open_for.link_use()) {
+        for location in
+            connector.linked_locations(base.map(ResolvedLocation::location), name, open_for.linked_store_role())
+        {
             let at = options.connectors.resolve(&location, open_for.modes(options.mode)[0])?;
             match open_candidate(from, at, open_for) {
                 Ok(None) => is_absent = true,

@@ -144,7 +144,7 @@ impl Options {
             }
         }
         let at = self.resolve_location(&location)?;
-        let checked = self.check_native_names(&**at.connector());
+        let checked = self.refuse_native_options(&**at.connector());
         checked.map_err(|error| open_error(at.location(), error.into()))?;
         self.open_linked(at, Arc::default())
     }

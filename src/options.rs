@@ -14,9 +14,9 @@ use h5live_model::{
     OpenRequest, ResolvedLocation, SessionInfo, SettingDescription, Settings,
 };
 
-use self::common::{CHUNK_CACHE_BYTES, CommonOptions};
+use self::common::{CommonOptions, DEFAULT_CHUNK_CACHE_BYTES};
 use crate::convert::ConversionPolicy;
-use crate::link_rules::{LinkFilter, LinkPolicy, MAX_LINKED_FILES};
+use crate::link_rules::{DEFAULT_MAX_LINKED_FILES, LinkFilter, LinkPolicy};
 use crate::machine_memory::default_max_allocation;
 use crate::memory_budget::{large_share, metadata_share};
 use crate::missing_sources::{MissingSource, MissingSourceHook, MissingSourcePolicy};
@@ -62,7 +62,7 @@ pub struct Options {
     /// Options of the location that is opened.
     settings: Settings,
     /// The options of native files that were set by methods.
-    native_names: Vec<&'static str>,
+    native_options_set: Vec<&'static str>,
 }
 
 impl Default for Options {
@@ -70,7 +70,7 @@ impl Default for Options {
         Options {
             mode: Mode::Read,
             root: ObjectSpec::group(),
-            chunk_cache_bytes: CHUNK_CACHE_BYTES,
+            chunk_cache_bytes: DEFAULT_CHUNK_CACHE_BYTES,
             append_buffer_bytes: 64 << 20,
             transfer_memory_bytes: 64 << 20,
             memory: u64::MAX,
@@ -87,11 +87,11 @@ impl Default for Options {
             raw_files: true,
             missing_sources: MissingSourcePolicy::default(),
             on_missing_source: None,
-            max_linked_files: MAX_LINKED_FILES,
+            max_linked_files: DEFAULT_MAX_LINKED_FILES,
             connectors: open::built_in(),
             typed_options: Vec::new(),
             settings: Settings::default(),
-            native_names: Vec::new(),
+            native_options_set: Vec::new(),
         }
     }
 }
@@ -457,13 +457,13 @@ impl Options {
         let given = [
             ("mode", self.mode != default.mode && self.mode != session.mode),
             ("root", self.root != default.root),
-            ("with", !self.typed_options.is_empty() && self.native_names.is_empty()),
+            ("with", !self.typed_options.is_empty() && self.native_options_set.is_empty()),
             ("setting", !self.settings.is_empty()),
             ("recover", self.recover != default.recover),
             ("wait", self.wait_timeout != default.wait_timeout),
         ];
         let portable = given.into_iter().find(|(_, given)| *given).map(|(option, _)| option);
-        portable.or_else(|| self.native_names.first().copied())
+        portable.or_else(|| self.native_options_set.first().copied())
     }
 
     /// The connector for a location.

@@ -7,7 +7,7 @@ use h5live_model::{self as model, Link, LinkTarget, Name, NewObject, ObjectId, O
 use smallvec::SmallVec;
 
 use crate::error::ErrorKind;
-use crate::link_rules::MAX_LINKS;
+use crate::link_rules::MAX_LINKS_PER_PATH;
 use crate::linked_files::{self, OpenFor};
 use crate::{Error, File};
 
@@ -72,7 +72,7 @@ pub(crate) fn find_object_at_bytes(
     path: &[u8],
 ) -> Result<ResolvedObject, Error> {
     let shown = join_path(at, &String::from_utf8_lossy(path));
-    let mut links = MAX_LINKS;
+    let mut links = MAX_LINKS_PER_PATH;
     match follow_links(file, group, path, &mut links) {
         Ok((file, id)) => Ok(ResolvedObject { file, id, path: shown }),
         Err(kind) => Err(file.error(Some(&shown), kind)),
@@ -142,7 +142,7 @@ impl NewLinkPath {
                     break;
                 }
                 Some(Link { target: LinkTarget::Hard(target), .. }) => id = target,
-                Some(_) => (file, id) = follow_links(&file, id, next.as_bytes(), &mut { MAX_LINKS })?,
+                Some(_) => (file, id) = follow_links(&file, id, next.as_bytes(), &mut { MAX_LINKS_PER_PATH })?,
             }
         }
         missing.extend(names);
@@ -159,7 +159,7 @@ impl NewLinkPath {
     }
 
     /// Whether objects can be made before a link leads to them.
-    pub(crate) fn has_unlinked(&self) -> bool {
+    pub(crate) fn supports_unlinked(&self) -> bool {
         self.file.store().session().capabilities.features.has(model::StoreFeatures::UNLINKED)
     }
 
@@ -199,7 +199,7 @@ impl NewLinkPath {
         let Some((first, others)) = missing.split_first() else { return Ok(put(group, &self.name)?) };
         let (writer, spec) = (self.file.writer()?, model::ObjectSpec::group());
         let make = |id, name| writer.create(&NewObject::linked(id, name, &spec));
-        if !self.has_unlinked() {
+        if !self.supports_unlinked() {
             let top = make(group, first)?;
             let fill = || put(others.iter().try_fold(top, make)?, &self.name);
             return Ok(fill().inspect_err(|_| drop(writer.remove_link(group, first)))?);
@@ -307,7 +307,7 @@ pub(crate) fn resolve_last_link(
     let mut above: Vec<_> = path_names(path).collect();
     let name = Name::from(above.pop().ok_or_else(|| model::Error::Invalid("the path names no link".into()))?);
     let start = if path.starts_with(b"/") { file.session().root } else { group };
-    let (file, id) = follow_links(file, start, &above.join(&b'/'), &mut { MAX_LINKS })?;
+    let (file, id) = follow_links(file, start, &above.join(&b'/'), &mut { MAX_LINKS_PER_PATH })?;
     Ok((file, id, name))
 }
 

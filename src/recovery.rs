@@ -90,7 +90,7 @@ impl Options {
 
     /// What is done to a store as a whole, if it has the options that were set for it.
     fn checked_upkeep<'a>(&self, at: &'a ResolvedLocation) -> Result<&'a dyn Maintenance, OpenError> {
-        self.check_native_names(&**at.connector())?;
+        self.refuse_native_options(&**at.connector())?;
         required_upkeep(&**at.connector())
     }
 

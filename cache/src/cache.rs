@@ -358,7 +358,7 @@ impl Cache {
     /// # Errors
     /// [`Error::Io`].
     pub fn sync(&self) -> Result<()> {
-        let flushed = self.space.begin_sync();
+        let flushed = self.space.flush_mark();
         self.storage.sync().map_err(Error::io(StorageAction::Sync, 0, 0))?;
         self.space.end_sync(flushed);
         Ok(())
@@ -385,7 +385,7 @@ impl Cache {
     ///
     /// # Errors
     /// [`Error::Io`].
-    pub fn truncate_storage_only(&self) -> Result<()> {
+    pub fn truncate_to_allocated_end(&self) -> Result<()> {
         let _only = self.flush_lock.lock();
         self.space.truncate_storage(self.space.allocated_end(), &*self.storage)
     }

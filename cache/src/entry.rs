@@ -196,7 +196,7 @@ impl<T: Entry> Handle<T> {
     /// Whether the file has the present state of the entry.
     pub(crate) fn matches_file(&self) -> bool {
         let entry_header = &self.slot.entry_header;
-        entry_header.is_stored() && !entry_header.is_dirty() && !entry_header.is_invalidated()
+        entry_header.is_in_file() && !entry_header.is_dirty() && !entry_header.is_invalidated()
     }
 
     /// Calls `change` to change the value, for a caller that writes it at once. `change` gets the number of earlier

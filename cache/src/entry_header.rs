@@ -103,7 +103,7 @@ impl EntryHeader {
 
     /// Whether the file has the structure.
     #[inline]
-    pub(crate) fn is_stored(&self) -> bool {
+    pub(crate) fn is_in_file(&self) -> bool {
         self.write_state.load(Acquire) == WRITE_STATE_IN_FILE
     }
 
@@ -117,11 +117,11 @@ impl EntryHeader {
         let _ = self.write_state.compare_exchange(WRITE_STATE_NEVER_WRITTEN, WRITE_STATE_FIRST_WRITE, AcqRel, Relaxed);
     }
 
-    pub(crate) fn set_stored(&self) {
+    pub(crate) fn set_in_file(&self) {
         self.write_state.store(WRITE_STATE_IN_FILE, Release);
     }
 
-    pub(crate) fn set_not_stored(&self) {
+    pub(crate) fn set_not_in_file(&self) {
         let _ = self.write_state.compare_exchange(WRITE_STATE_FIRST_WRITE, WRITE_STATE_NEVER_WRITTEN, AcqRel, Relaxed);
     }
 

@@ -470,9 +470,9 @@ impl Space {
         self.state.lock().quarantine.require_durable_flushes();
     }
 
-    /// A sync begins: everything that was flushed so far will be durable.
-    pub(crate) fn begin_sync(&self) -> FlushMark {
-        self.state.lock().quarantine.begin_sync()
+    /// The present state of flushing, for [`Space::end_sync`]: a sync that begins now makes everything so far durable.
+    pub(crate) fn flush_mark(&self) -> FlushMark {
+        self.state.lock().quarantine.flush_mark()
     }
 
     /// The sync has ended: everything that had been `flushed` is durable.

@@ -295,7 +295,7 @@ impl<R: Fn(&Arc<CrashedDisk>, &ExpectedPrefix) -> Verdict + Sync> CrashExplorer<
         if !self.seen.lock().insert((disk.fingerprint(), expected)) {
             return;
         }
-        let before = disk.copy();
+        let before = disk.copy_with_empty_log();
         let disk = Arc::new(disk);
         let verdict = catch_unwind(AssertUnwindSafe(|| (self.recover)(&disk, &expected)));
         let verdict = verdict.unwrap_or_else(|panic| {
@@ -324,7 +324,7 @@ impl<R: Fn(&Arc<CrashedDisk>, &ExpectedPrefix) -> Verdict + Sync> CrashExplorer<
         let expected = ExpectedPrefix { round: expected.round + 1, ..expected };
         for (done, operation) in log.iter().enumerate() {
             for tear in std::iter::once(Tear::None).chain(possible_tears(operation, &self.bounds.tearing)) {
-                let next = before.copy();
+                let next = before.copy_with_empty_log();
                 log.iter().take(done).for_each(|operation| next.apply(operation, Tear::None));
                 if tear != Tear::None {
                     next.apply(operation, tear);

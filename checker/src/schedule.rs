@@ -26,7 +26,7 @@ pub use explore::{
 pub use position::{AllowedTears, OS_PAGE_BYTES, Tear, WriterPosition};
 pub use query::ReaderQuery;
 pub(crate) use timeline::visible;
-pub use view::{AnsweredQuery, ReaderHistory, ReaderView};
+pub use view::{QueryAtPosition, ReaderHistory, ReaderView};
 
 #[cfg(test)]
 mod tests;

@@ -69,7 +69,7 @@ impl<'a> BitReader<'a> {
 
     /// The number of zeros before the next one, which is taken too.
     #[inline]
-    pub(crate) fn count_zeros(&mut self) -> Result<u32, FilterFault> {
+    pub(crate) fn read_unary(&mut self) -> Result<u32, FilterFault> {
         let mut zeros = 0u32;
         loop {
             let run = self.next.leading_zeros();
@@ -117,7 +117,7 @@ impl<'a> BitWriter<'a> {
     }
 
     /// Appends zeros and a one.
-    pub(crate) fn write_zeros(&mut self, mut zeros: u32) {
+    pub(crate) fn write_unary(&mut self, mut zeros: u32) {
         while zeros >= 32 {
             self.write_bits(0, 32);
             zeros -= 32;
@@ -152,13 +152,13 @@ mod tests {
             let mut writer = BitWriter::new(&mut bytes);
             for (value, bits, zeros) in &numbers {
                 writer.write_bits(*value, *bits);
-                writer.write_zeros(*zeros);
+                writer.write_unary(*zeros);
             }
             writer.finish();
             let mut reader = BitReader::new(&bytes);
             for (value, bits, zeros) in &numbers {
                 prop_assert_eq!(reader.read_bits(*bits).unwrap(), value & ones(*bits));
-                prop_assert_eq!(reader.count_zeros().unwrap(), *zeros);
+                prop_assert_eq!(reader.read_unary().unwrap(), *zeros);
             }
             prop_assert!(reader.read_bits(8).is_err());
         }
@@ -179,7 +179,7 @@ mod tests {
     fn refuses_to_read_beyond_the_end() {
         for len in 0..20 {
             let bytes = vec![0; len];
-            assert!(BitReader::new(&bytes).count_zeros().is_err());
+            assert!(BitReader::new(&bytes).read_unary().is_err());
             let mut reader = BitReader::new(&bytes);
             for _ in 0..len {
                 reader.read_bits(8).unwrap();

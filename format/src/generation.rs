@@ -46,7 +46,7 @@ impl GenerationWord {
     }
 
     /// The number of the redo record that leads to this generation: the lowest 24 bits of its own.
-    pub fn redo_seqlock(self) -> SeqlockCounter {
+    pub fn redo_record_number(self) -> SeqlockCounter {
         let [a, b, c, d, ..] = self.number().to_le_bytes();
         SeqlockCounter::new(u32::from_le_bytes([a, b, c, d]))
     }
@@ -55,8 +55,8 @@ impl GenerationWord {
     /// failure: of what was written after the record, any part may have outlasted it. A record of an earlier generation
     /// would take the file back. Records that bear no number were written before there were numbers.
     pub fn accepts_redo_record(self, record: &RedoRecord) -> bool {
-        let next = self.next_changing().redo_seqlock();
-        record.seqlock == SeqlockCounter::default() || [self.redo_seqlock(), next].contains(&record.seqlock)
+        let next = self.next_changing().redo_record_number();
+        record.seqlock == SeqlockCounter::default() || [self.redo_record_number(), next].contains(&record.seqlock)
     }
 
     /// Whether the bytes of the redo record may not be in place yet.
@@ -107,8 +107,10 @@ mod tests {
     #[test]
     fn a_record_counts_for_its_generation_and_the_one_before() {
         let third = GenerationWord::FIRST.next_changing().change_completed().next_changing().change_completed();
-        let record =
-            |generation: GenerationWord| RedoRecord { seqlock: generation.redo_seqlock(), ..RedoRecord::default() };
+        let record = |generation: GenerationWord| RedoRecord {
+            seqlock: generation.redo_record_number(),
+            ..RedoRecord::default()
+        };
         for shown in [third, third.change_completed().next_changing()] {
             let (last, later) = (shown.change_completed(), shown.change_completed().next_changing());
             assert!(shown.accepts_redo_record(&record(last)) && shown.accepts_redo_record(&record(later)), "{shown:?}");

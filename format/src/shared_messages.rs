@@ -117,7 +117,7 @@ pub enum SharedMessageLocation {
         /// The type of the message.
         kind: MessageType,
         /// Which message of this type it is.
-        index: u16,
+        index_in_kind: u16,
         /// The object header.
         header: Addr,
     },
@@ -156,7 +156,9 @@ impl Record for SharedMessageRecord {
         if w.is_decoding() {
             self.place = match location {
                 0 => SharedMessageRecord::default().place,
-                1 => SharedMessageLocation::Header { kind: MessageType::NIL, index: 0, header: Addr::UNDEFINED },
+                1 => {
+                    SharedMessageLocation::Header { kind: MessageType::NIL, index_in_kind: 0, header: Addr::UNDEFINED }
+                }
                 found => {
                     let rule = "a message is in the heap (0) or in an object header (1)";
                     return Err(w.fault("location", Fault::Value { found: found.into(), rule }));
@@ -168,11 +170,11 @@ impl Record for SharedMessageRecord {
                 w.u32("references", references)?;
                 w.byte_array("heap ID", heap_id)?;
             }
-            SharedMessageLocation::Header { kind, index, header } => {
+            SharedMessageLocation::Header { kind, index_in_kind, header } => {
                 w.reserved(1)?;
                 let number = w.derived_u8("message type", u8::try_from(kind.number()).unwrap_or(u8::MAX))?;
                 *kind = MessageType::new(number.into());
-                w.u16("message", index)?;
+                w.u16("message", index_in_kind)?;
                 w.addr("object header", header)?;
             }
         }
@@ -227,7 +229,8 @@ mod tests {
 
     fn messages() -> Vec<SharedMessageRecord> {
         let heap = SharedMessageLocation::Heap { references: 3, heap_id: [1, 2, 3, 4, 5, 6, 7, 8] };
-        let header = SharedMessageLocation::Header { kind: MessageType::DATATYPE, index: 1, header: Addr::new(800) };
+        let header =
+            SharedMessageLocation::Header { kind: MessageType::DATATYPE, index_in_kind: 1, header: Addr::new(800) };
         vec![SharedMessageRecord { hash: 7, place: heap }, SharedMessageRecord { hash: 8, place: header }]
     }
 

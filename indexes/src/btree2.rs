@@ -219,14 +219,14 @@ impl<R: Btree2Record> Btree2<R> {
         self.find_prefiltered(|_| Ordering::Equal, compare)
     }
 
-    /// As [`Btree2::find`], where `glance` says of the bytes of a record what `compare` would say of it, or `Equal` if
-    /// they alone do not tell.
+    /// As [`Btree2::find`], where `prefilter` says of the bytes of a record what `compare` would say of it, or `Equal`
+    /// if they alone do not tell.
     ///
     /// # Errors
     /// As [`Btree2::find`].
     pub fn find_prefiltered<E: From<Error>>(
         &self,
-        glance: impl Fn(&[u8]) -> Ordering,
+        prefilter: impl Fn(&[u8]) -> Ordering,
         mut compare: impl FnMut(&R) -> Result<Ordering, E>,
     ) -> Result<Option<R>, E> {
         let root = self.header()?;
@@ -237,7 +237,7 @@ impl<R: Btree2Record> Btree2<R> {
         while let Some(way) = next {
             let node = self.load_node(way, &geometry)?;
             let (index, found) = binary_search(usize::from(way.records), &mut compare, |range| {
-                node.with_records(|records| self.narrow_by_glance(way.addr, records, range, &glance))
+                node.with_records(|records| self.narrow_by_prefilter(way.addr, records, range, &prefilter))
             })?;
             if found.is_some() {
                 return Ok(found);
@@ -247,19 +247,19 @@ impl<R: Btree2Record> Btree2<R> {
         Ok(None)
     }
 
-    /// Narrows a range of the records of a node to where `glance` does not tell, and returns the record in the middle
-    /// of it.
-    fn narrow_by_glance(
+    /// Narrows a range of the records of a node to where `prefilter` does not tell, and returns the record in the
+    /// middle of it.
+    fn narrow_by_prefilter(
         &self,
         at: Addr,
         records: &Btree2Records,
         range: &mut Range<usize>,
-        glance: &impl Fn(&[u8]) -> Ordering,
+        prefilter: &impl Fn(&[u8]) -> Ordering,
     ) -> Result<Option<(usize, R)>> {
         while range.start < range.end {
             let middle = range.start + range.len() / 2;
             let bytes = records.bytes_at(middle);
-            match bytes.map_or(Ordering::Equal, glance) {
+            match bytes.map_or(Ordering::Equal, prefilter) {
                 Ordering::Less => range.start = middle + 1,
                 Ordering::Greater => range.end = middle,
                 Ordering::Equal => return Ok(Some((middle, self.decode_record(at, bytes)?))),

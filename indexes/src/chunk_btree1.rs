@@ -158,7 +158,7 @@ impl LeafCallbacks<Btree1ChunkKey> for ChunkBtree1 {
 }
 
 impl ChunkIndex for ChunkBtree1 {
-    fn get_element(&self, coord: &ChunkCoord) -> Result<Option<ChunkIndexEntry>> {
+    fn get_chunk_entry(&self, coord: &ChunkCoord) -> Result<Option<ChunkIndexEntry>> {
         let _shared = self.lock.read_recursive();
         let start = self.grid.start_of(coord);
         // The last child whose first chunk does not come after the one that is sought.
@@ -167,26 +167,26 @@ impl ChunkIndex for ChunkBtree1 {
         Ok(found.map(Self::element_of_entry).filter(|element| element.addr.is_defined()))
     }
 
-    fn set_element(&self, coord: &ChunkCoord, element: ChunkIndexEntry, proxy: Option<&ChunkProxy>) -> Result<()> {
-        debug_assert!(proxy.is_none_or(|proxy| proxy.chunk() == element.addr));
+    fn set_chunk_entry(&self, coord: &ChunkCoord, entry: ChunkIndexEntry, proxy: Option<&ChunkProxy>) -> Result<()> {
+        debug_assert!(proxy.is_none_or(|proxy| proxy.chunk() == entry.addr));
         let outside = || Error::ChunkOutOfBounds(coord.clone());
         if coord.rank() != self.grid.chunk_dims().len() {
             return Err(outside());
         }
         // Unfiltered chunks state a size here, though it is always the same.
         let whole = self.grid.chunk_element_count().and_then(|elements| elements.checked_mul(self.element_size));
-        let size = if element.size == 0 { whole.unwrap_or(u64::MAX) } else { element.size };
+        let size = if entry.size == 0 { whole.unwrap_or(u64::MAX) } else { entry.size };
         let size = u32::try_from(size).map_err(|_| Error::ChunkTooLarge { size })?;
         let start = self.grid.start_of(coord);
         let behind = self.end_key(&start).ok_or_else(outside)?;
-        let key = Btree1ChunkKey { size, filter_mask: element.filter_mask, start: start.clone(), element_offset: 0 };
+        let key = Btree1ChunkKey { size, filter_mask: entry.filter_mask, start: start.clone(), element_offset: 0 };
 
         let _alone = self.lock.write();
         let tree = self.tree_for_writing()?;
         let ChunkPosition { path, mut entries, index, found } = self.find_position(&tree, &start)?;
         if found {
             entries.keys.splice(index..=index, [key]);
-            entries.children.splice(index..=index, [element.addr]);
+            entries.children.splice(index..=index, [entry.addr]);
         } else {
             let last = index == entries.children.len();
             let beyond = |bound: &Btree1ChunkKey| (&bound.start[..], bound.element_offset) <= (&start[..], 0);
@@ -196,16 +196,16 @@ impl ChunkIndex for ChunkBtree1 {
             } else {
                 entries.keys.insert(index, key);
             }
-            entries.children.insert(index, element.addr);
+            entries.children.insert(index, entry.addr);
         }
-        tree.replace_leaf_entries(&path, entries, &[element.addr], self)
+        tree.replace_leaf_entries(&path, entries, &[entry.addr], self)
     }
 
     fn allows_shared_proxy(&self) -> bool {
         false
     }
 
-    fn remove_element(&self, coord: &ChunkCoord) -> Result<Option<ChunkIndexEntry>> {
+    fn remove_chunk_entry(&self, coord: &ChunkCoord) -> Result<Option<ChunkIndexEntry>> {
         let start = self.grid.start_of(coord);
         let _alone = self.lock.write();
         if !self.root.addr().is_defined() {

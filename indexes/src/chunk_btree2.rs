@@ -183,7 +183,7 @@ impl ChunkBtree2 {
 }
 
 impl ChunkIndex for ChunkBtree2 {
-    fn get_element(&self, coord: &ChunkCoord) -> Result<Option<ChunkIndexEntry>> {
+    fn get_chunk_entry(&self, coord: &ChunkCoord) -> Result<Option<ChunkIndexEntry>> {
         let found = match self.format {
             ChunkEntryFormat::Unfiltered => self.find_element(self.blank_record(), coord)?,
             ChunkEntryFormat::Filtered(width) => self.find_element(self.blank_filtered_record(width), coord)?,
@@ -191,20 +191,20 @@ impl ChunkIndex for ChunkBtree2 {
         Ok(found.filter(|element| element.addr.is_defined()))
     }
 
-    fn set_element(&self, coord: &ChunkCoord, element: ChunkIndexEntry, proxy: Option<&ChunkProxy>) -> Result<()> {
-        self.replace_element(coord, element, proxy).map(|_| ())
+    fn set_chunk_entry(&self, coord: &ChunkCoord, entry: ChunkIndexEntry, proxy: Option<&ChunkProxy>) -> Result<()> {
+        self.replace_chunk_entry(coord, entry, proxy).map(|_| ())
     }
 
-    fn replace_element(
+    fn replace_chunk_entry(
         &self,
         coord: &ChunkCoord,
-        element: ChunkIndexEntry,
+        entry: ChunkIndexEntry,
         proxy: Option<&ChunkProxy>,
     ) -> Result<Option<ChunkIndexEntry>> {
         if coord.rank() != self.rank {
             return Err(Error::ChunkOutOfBounds(coord.clone()));
         }
-        let ChunkIndexEntry { addr, size, filter_mask } = element;
+        let ChunkIndexEntry { addr, size, filter_mask } = entry;
         let coord = coord.clone();
         match self.format {
             ChunkEntryFormat::Unfiltered => {
@@ -218,7 +218,7 @@ impl ChunkIndex for ChunkBtree2 {
         }
     }
 
-    fn remove_element(&self, coord: &ChunkCoord) -> Result<Option<ChunkIndexEntry>> {
+    fn remove_chunk_entry(&self, coord: &ChunkCoord) -> Result<Option<ChunkIndexEntry>> {
         match self.format {
             ChunkEntryFormat::Unfiltered => self.remove_record(self.blank_record(), coord),
             ChunkEntryFormat::Filtered(width) => self.remove_record(self.blank_filtered_record(width), coord),

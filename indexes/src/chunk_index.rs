@@ -14,7 +14,7 @@ pub trait ChunkIndex: Send + Sync + fmt::Debug {
     ///
     /// # Errors
     /// If a structure of the index cannot be read.
-    fn get_element(&self, coord: &ChunkCoord) -> Result<Option<ChunkIndexEntry>>;
+    fn get_chunk_entry(&self, coord: &ChunkCoord) -> Result<Option<ChunkIndexEntry>>;
 
     /// Whether the index can ever hold a chunk. One that numbers its chunks counts only so far.
     fn has_room_for(&self, _coord: &ChunkCoord) -> bool {
@@ -24,11 +24,11 @@ pub trait ChunkIndex: Send + Sync + fmt::Debug {
     /// Whether any of `count` chunks is stored: `first`, and those that follow it along the dimension `axis`.
     ///
     /// # Errors
-    /// As [`ChunkIndex::get_element`].
-    fn has_any_in_row(&self, first: &ChunkCoord, axis: usize, count: u64) -> Result<bool> {
+    /// As [`ChunkIndex::get_chunk_entry`].
+    fn has_any_along_axis(&self, first: &ChunkCoord, axis: usize, count: u64) -> Result<bool> {
         let at = first.scaled().get(axis).copied().unwrap_or_default();
         for at in at..at.saturating_add(count) {
-            if self.get_element(&first.with_index(axis, at))?.is_some() {
+            if self.get_chunk_entry(&first.with_index(axis, at))?.is_some() {
                 return Ok(true);
             }
         }
@@ -39,35 +39,35 @@ pub trait ChunkIndex: Send + Sync + fmt::Debug {
     ///
     /// # Errors
     /// If a structure of the index cannot be read, or there is no room for a new one. The index is then unchanged.
-    fn set_element(&self, coord: &ChunkCoord, element: ChunkIndexEntry, proxy: Option<&ChunkProxy>) -> Result<()>;
+    fn set_chunk_entry(&self, coord: &ChunkCoord, entry: ChunkIndexEntry, proxy: Option<&ChunkProxy>) -> Result<()>;
 
-    /// As [`ChunkIndex::set_element`], and returns where the chunk was stored before.
+    /// As [`ChunkIndex::set_chunk_entry`], and returns where the chunk was stored before.
     ///
     /// # Errors
-    /// As [`ChunkIndex::set_element`].
-    fn replace_element(
+    /// As [`ChunkIndex::set_chunk_entry`].
+    fn replace_chunk_entry(
         &self,
         coord: &ChunkCoord,
-        element: ChunkIndexEntry,
+        entry: ChunkIndexEntry,
         proxy: Option<&ChunkProxy>,
     ) -> Result<Option<ChunkIndexEntry>> {
-        let old = self.get_element(coord)?;
-        self.set_element(coord, element, proxy)?;
+        let old = self.get_chunk_entry(coord)?;
+        self.set_chunk_entry(coord, entry, proxy)?;
         Ok(old)
     }
 
-    /// Whether one proxy may stand for a row of chunks in [`ChunkIndex::set_element_row`]. It may not where entries move between
-    /// nodes: there each node finds what it waits for by the address of each chunk.
+    /// Whether one proxy may stand for a row of chunks in [`ChunkIndex::set_entries_along_axis`]. It may not where
+    /// entries move between nodes: there each node finds what it waits for by the address of each chunk.
     fn allows_shared_proxy(&self) -> bool {
         true
     }
 
-    /// As [`ChunkIndex::set_element`], for chunks without filters that follow each other along a dimension: the one at `first`
-    /// is stored at the first of `addrs`.
+    /// As [`ChunkIndex::set_chunk_entry`], for chunks without filters that follow each other along a dimension: the one
+    /// at `first` is stored at the first of `addrs`.
     ///
     /// # Errors
-    /// As [`ChunkIndex::set_element`]; those before the one that could not be set are.
-    fn set_element_row(
+    /// As [`ChunkIndex::set_chunk_entry`]; those before the one that could not be set are.
+    fn set_entries_along_axis(
         &self,
         first: &ChunkCoord,
         axis: usize,
@@ -77,7 +77,7 @@ pub trait ChunkIndex: Send + Sync + fmt::Debug {
         let at = first.scaled().get(axis).copied().unwrap_or_default();
         let mut chunks = (at..).zip(addrs);
         chunks.try_for_each(|(at, place)| {
-            self.set_element(&first.with_index(axis, at), ChunkIndexEntry::unfiltered(*place), proxy)
+            self.set_chunk_entry(&first.with_index(axis, at), ChunkIndexEntry::unfiltered(*place), proxy)
         })
     }
 
@@ -85,11 +85,11 @@ pub trait ChunkIndex: Send + Sync + fmt::Debug {
     /// or if this index cannot remove chunks.
     ///
     /// # Errors
-    /// As [`ChunkIndex::set_element`].
-    fn remove_element(&self, coord: &ChunkCoord) -> Result<Option<ChunkIndexEntry>> {
-        let old = self.get_element(coord)?;
+    /// As [`ChunkIndex::set_chunk_entry`].
+    fn remove_chunk_entry(&self, coord: &ChunkCoord) -> Result<Option<ChunkIndexEntry>> {
+        let old = self.get_chunk_entry(coord)?;
         if old.is_some() {
-            self.set_element(coord, ChunkIndexEntry::default(), None)?;
+            self.set_chunk_entry(coord, ChunkIndexEntry::default(), None)?;
         }
         Ok(old)
     }
@@ -111,7 +111,7 @@ pub trait ChunkIndex: Send + Sync + fmt::Debug {
     ///
     /// # Errors
     /// If a structure of the index cannot be read.
-    fn check_block_counts(&self, _repair: bool) -> Result<bool> {
+    fn find_or_fix_block_counts(&self, _repair: bool) -> Result<bool> {
         Ok(false)
     }
 
@@ -135,8 +135,8 @@ pub trait ChunkIndex: Send + Sync + fmt::Debug {
         Ok(false)
     }
 
-    /// As [`for_each_chunk`](Self::for_each_chunk), also with chunks that the index does not count yet: a writer that died may have
-    /// left them. [`ChunkIndex::remove_element`] forgets them, too.
+    /// As [`for_each_chunk`](Self::for_each_chunk), also with chunks that the index does not count yet: a writer that
+    /// died may have left them. [`ChunkIndex::remove_chunk_entry`] forgets them, too.
     ///
     /// # Errors
     /// As `for_each_chunk`.

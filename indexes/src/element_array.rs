@@ -28,7 +28,7 @@ pub(crate) trait ArrayHeader: Record + Entry {
     fn new_header(format: ChunkEntryFormat, shape: Self::Shape) -> Self;
 
     /// The format of the elements, and the shape.
-    fn shape(&self) -> (ChunkEntryFormat, Self::Shape);
+    fn format_and_shape(&self) -> (ChunkEntryFormat, Self::Shape);
 
     /// Bytes between the client and the checksum.
     fn body_len(widths: Widths) -> u64;
@@ -117,7 +117,7 @@ impl<H: ArrayHeader> ElementArray<H> {
             return Ok(None);
         }
         let header = self.metadata.load(addr, self.header_len(), || self.new_header())?;
-        let agrees = header.read().shape() == (self.format, self.shape);
+        let agrees = header.read().format_and_shape() == (self.format, self.shape);
         if agrees { Ok(Some(header)) } else { Err(self.contradiction(addr, H::NAME, "shape of the array")) }
     }
 

@@ -127,7 +127,7 @@ impl ExtensibleArray {
             format: self.array.format,
             header,
             offset_width: self.offset_width(),
-            offset: self.geometry.super_block_offset(super_block),
+            offset: self.geometry.super_block_start_index(super_block),
             pages: Bitmap::zeros(self.bitmap_len(super_block) as usize),
             data_blocks: AddrTable::undefined(
                 self.geometry.data_block_count(super_block) as usize,
@@ -262,7 +262,7 @@ impl ChunkIndex for ExtensibleArray {
         self.array.line.index_of(coord).is_some_and(|index| self.geometry.locate(index).is_some())
     }
 
-    fn get_element(&self, coord: &ChunkCoord) -> Result<Option<ChunkIndexEntry>> {
+    fn get_chunk_entry(&self, coord: &ChunkCoord) -> Result<Option<ChunkIndexEntry>> {
         let Some(index) = self.array.line.index_of(coord) else { return Ok(None) };
         if let Some(recent) = &*self.last_block.lock()
             && let Some(slot) = recent.slot(index)
@@ -275,7 +275,7 @@ impl ChunkIndex for ExtensibleArray {
         }
     }
 
-    fn has_any_in_row(&self, first: &ChunkCoord, axis: usize, count: u64) -> Result<bool> {
+    fn has_any_along_axis(&self, first: &ChunkCoord, axis: usize, count: u64) -> Result<bool> {
         let at = first.scaled().get(axis).copied().unwrap_or_default();
         let (mut any, last) = (false, first.with_index(axis, at.saturating_add(count.saturating_sub(1))));
         if let (Some(begin), Some(last), Some((index_block, end))) =
@@ -292,26 +292,26 @@ impl ChunkIndex for ExtensibleArray {
     }
 
     /// Also removes elements that are not counted.
-    fn remove_element(&self, coord: &ChunkCoord) -> Result<Option<ChunkIndexEntry>> {
+    fn remove_chunk_entry(&self, coord: &ChunkCoord) -> Result<Option<ChunkIndexEntry>> {
         let (Some(index), Some(index_block)) = (self.array.line.index_of(coord), self.index_block_of_any_count()?)
         else {
             return Ok(None);
         };
         let old = self.element(&index_block, index)?;
         if old.is_some() {
-            self.set_element(coord, ChunkIndexEntry::default(), None)?;
+            self.set_chunk_entry(coord, ChunkIndexEntry::default(), None)?;
         }
         Ok(old)
     }
 
-    fn set_element(&self, coord: &ChunkCoord, element: ChunkIndexEntry, proxy: Option<&ChunkProxy>) -> Result<()> {
+    fn set_chunk_entry(&self, coord: &ChunkCoord, entry: ChunkIndexEntry, proxy: Option<&ChunkProxy>) -> Result<()> {
         let outside = || Error::ChunkOutOfBounds(coord.clone());
         let index = self.array.line.index_of(coord).ok_or_else(outside)?;
-        self.array.check_stored_size(&element)?;
+        self.array.check_stored_size(&entry)?;
         if let Some(recent) = &*self.last_block.lock()
             && let Some(slot) = recent.slot_for_writing(index, || self.array.root.parents())
         {
-            return self.set_in_last_block(recent, slot, element, proxy);
+            return self.set_in_last_block(recent, slot, entry, proxy);
         }
         let place = self.geometry.locate(index).ok_or_else(outside)?;
         let header = self.array.get_or_create_header()?;
@@ -323,12 +323,12 @@ impl ChunkIndex for ExtensibleArray {
             header.update(|header| header.max_index_set = end + 1);
         }
         let recent = LastWrittenBlock::new(header, table, index - slot as u64..last + 1, self.array.root.parents());
-        self.set_in_last_block(&recent, slot, element, proxy)?;
+        self.set_in_last_block(&recent, slot, entry, proxy)?;
         *self.last_block.lock() = Some(recent);
         Ok(())
     }
 
-    fn set_element_row(
+    fn set_entries_along_axis(
         &self,
         first: &ChunkCoord,
         axis: usize,
@@ -339,7 +339,7 @@ impl ChunkIndex for ExtensibleArray {
         let mut number = 0;
         while let Some(place) = addrs.get(number) {
             let coord = first.with_index(axis, at.saturating_add(number as u64));
-            self.set_element(&coord, ChunkIndexEntry::unfiltered(*place), proxy)?;
+            self.set_chunk_entry(&coord, ChunkIndexEntry::unfiltered(*place), proxy)?;
             number += 1;
             number += self.set_next_in_last_block(&coord, axis, addrs.get(number..).unwrap_or_default(), proxy)?;
         }
@@ -350,8 +350,8 @@ impl ChunkIndex for ExtensibleArray {
         self.delete_all_blocks()
     }
 
-    fn check_block_counts(&self, repair: bool) -> Result<bool> {
-        self.check_all_block_counts(repair)
+    fn find_or_fix_block_counts(&self, repair: bool) -> Result<bool> {
+        self.find_or_fix_all_block_counts(repair)
     }
 
     fn for_each_chunk(&self, each: &mut dyn FnMut(ChunkCoord, ChunkIndexEntry) -> bool) -> Result<()> {

@@ -44,7 +44,7 @@ impl ArrayHeader for FixedArrayHeader {
         FixedArrayHeader { format, page_bits, elements, data_block: Addr::UNDEFINED }
     }
 
-    fn shape(&self) -> (ChunkEntryFormat, FixedArrayShape) {
+    fn format_and_shape(&self) -> (ChunkEntryFormat, FixedArrayShape) {
         (self.format, FixedArrayShape { elements: self.elements, page_bits: self.page_bits })
     }
 
@@ -223,7 +223,7 @@ impl FixedArray {
 }
 
 impl ChunkIndex for FixedArray {
-    fn get_element(&self, coord: &ChunkCoord) -> Result<Option<ChunkIndexEntry>> {
+    fn get_chunk_entry(&self, coord: &ChunkCoord) -> Result<Option<ChunkIndexEntry>> {
         let Some(index) = self.array.line.index_of(coord) else { return Ok(None) };
         let is_there = |element: &ChunkIndexEntry| element.addr.is_defined();
         if let Some(recent) = &*self.last_block.read()
@@ -244,9 +244,9 @@ impl ChunkIndex for FixedArray {
         Ok(element)
     }
 
-    fn set_element(&self, coord: &ChunkCoord, element: ChunkIndexEntry, proxy: Option<&ChunkProxy>) -> Result<()> {
+    fn set_chunk_entry(&self, coord: &ChunkCoord, entry: ChunkIndexEntry, proxy: Option<&ChunkProxy>) -> Result<()> {
         let index = self.array.line.index_of(coord).ok_or_else(|| Error::ChunkOutOfBounds(coord.clone()))?;
-        self.array.check_stored_size(&element)?;
+        self.array.check_stored_size(&entry)?;
         let header = self.array.get_or_create_header()?;
         let block = self.data_block_for_writing(&header)?;
         let (table, slot) = match self.page_count() {
@@ -259,7 +259,7 @@ impl ChunkIndex for FixedArray {
         if let Some(proxy) = proxy {
             self.array.metadata.add_dependency(table.dependency_node(), proxy, DependencyKind::FixedArrayChunk)?;
         }
-        table.set(slot as usize, element);
+        table.set(slot as usize, entry);
         Ok(())
     }
 

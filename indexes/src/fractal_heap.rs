@@ -187,21 +187,21 @@ impl FractalHeap {
         undone.map_err(|source| Error::Filters { at: place.addr, source })
     }
 
-    /// Computes the free space of the heap, if it is not known yet. `held` calls its argument with the IDs of all
+    /// Computes the free space of the heap, if it is not known yet. `visit_ids` calls its argument with the IDs of all
     /// objects. Without this, [`FractalHeap::insert_object`] does not find space that earlier sessions have freed.
     ///
     /// # Errors
-    /// The error of `held`; if a block cannot be read.
+    /// The error of `visit_ids`; if a block cannot be read.
     pub fn init_free_space<E: From<Error>>(
         &self,
-        held: impl FnOnce(&mut dyn FnMut(&[u8])) -> Result<(), E>,
+        visit_ids: impl FnOnce(&mut dyn FnMut(&[u8])) -> Result<(), E>,
     ) -> Result<(), E> {
         if self.space.lock().is_known {
             return Ok(());
         }
         let header = self.header()?.read().clone();
         let mut taken = Vec::new();
-        held(&mut |id| {
+        visit_ids(&mut |id| {
             if let Ok(HeapObjectLocation::Managed { offset, length }) = self.decode_id(&header, id) {
                 taken.push((offset, length));
             }

@@ -46,15 +46,15 @@ impl ImplicitIndex {
 }
 
 impl ChunkIndex for ImplicitIndex {
-    fn get_element(&self, coord: &ChunkCoord) -> Result<Option<ChunkIndexEntry>> {
+    fn get_chunk_entry(&self, coord: &ChunkCoord) -> Result<Option<ChunkIndexEntry>> {
         Ok(self.line.index_of(coord).and_then(|index| self.element(index)))
     }
 
-    fn set_element(&self, _: &ChunkCoord, _: ChunkIndexEntry, _: Option<&ChunkProxy>) -> Result<()> {
+    fn set_chunk_entry(&self, _: &ChunkCoord, _: ChunkIndexEntry, _: Option<&ChunkProxy>) -> Result<()> {
         Err(Error::Unsupported("moving a chunk of an implicit index"))
     }
 
-    fn remove_element(&self, _: &ChunkCoord) -> Result<Option<ChunkIndexEntry>> {
+    fn remove_chunk_entry(&self, _: &ChunkCoord) -> Result<Option<ChunkIndexEntry>> {
         Ok(None)
     }
 

@@ -32,7 +32,7 @@ const MAX_SLACK_FRACTION: u64 = 32;
 /// From the first change on, the file says that nothing in the heap is free. The list of free space begins in the
 /// prefix and continues in the segment, so it cannot be changed at once with the strings. So new strings go to free
 /// places of the segment to which the file leads. The list is written again when the session ends
-/// (`LocalHeapStrings::finalize_heap`).
+/// (`LocalHeapStrings::finalize_if_changed`).
 #[derive(Debug, Default)]
 pub struct LocalHeapFreeSpace(Mutex<StringSpaceState>);
 
@@ -304,7 +304,7 @@ impl LocalHeapStrings {
     ///
     /// # Errors
     /// If the dependency would close a circle.
-    pub fn finalize_heap(&mut self, space: &LocalHeapFreeSpace) -> Result<bool> {
+    pub fn finalize_if_changed(&mut self, space: &LocalHeapFreeSpace) -> Result<bool> {
         let strings = &mut *space.0.lock();
         if !std::mem::take(&mut strings.is_free_list_valid) {
             return Ok(false);

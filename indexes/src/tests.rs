@@ -82,7 +82,7 @@ fn btree2(cache: &Arc<Cache>, root: Arc<Root>, format: ChunkEntryFormat) -> Chun
 fn refuses_tables_that_take_more_memory_than_may_be_allocated() {
     let too_large = |index: &dyn ChunkIndex, coord: &[u64]| {
         let element = ChunkIndexEntry::unfiltered(Addr::new(4096));
-        let error = index.set_element(&ChunkCoord::new(coord), element, None).unwrap_err();
+        let error = index.set_chunk_entry(&ChunkCoord::new(coord), element, None).unwrap_err();
         let is_allocation = matches!(error, crate::Error::Cache(h5live_cache::Error::Allocation { .. }));
         assert!(is_allocation, "{error}");
     };
@@ -130,7 +130,7 @@ fn check(rows: &[u64], format: ChunkEntryFormat, make: Make<'_>) {
         let coord = ChunkCoord::new(&[row / 2, row % 2]);
         let value = element(n as u64, format);
         let operation = first.begin_atomic_change();
-        let old = index.replace_element(&coord, value, None).unwrap();
+        let old = index.replace_chunk_entry(&coord, value, None).unwrap();
         drop(operation);
         assert_eq!(old, model.insert(coord, value));
     }
@@ -138,7 +138,7 @@ fn check(rows: &[u64], format: ChunkEntryFormat, make: Make<'_>) {
     for row in rows.iter().step_by(5) {
         let coord = ChunkCoord::new(&[row / 2, row % 2]);
         let operation = first.begin_atomic_change();
-        assert_eq!(index.remove_element(&coord).unwrap(), model.remove(&coord));
+        assert_eq!(index.remove_chunk_entry(&coord).unwrap(), model.remove(&coord));
         drop(operation);
     }
     first.flush(FlushScope::All).unwrap();
@@ -146,9 +146,9 @@ fn check(rows: &[u64], format: ChunkEntryFormat, make: Make<'_>) {
     let made = index;
     let index = make(&second, place);
     for (coord, value) in &model {
-        assert_eq!(index.get_element(coord).unwrap(), Some(*value), "{coord:?}");
+        assert_eq!(index.get_chunk_entry(coord).unwrap(), Some(*value), "{coord:?}");
         let next = ChunkCoord::new(&[coord.scaled()[0] + 1, coord.scaled()[1]]);
-        assert_eq!(index.get_element(&next).unwrap(), model.get(&next).copied());
+        assert_eq!(index.get_chunk_entry(&next).unwrap(), model.get(&next).copied());
     }
     let mut found = BTreeMap::new();
     index
@@ -220,17 +220,17 @@ fn chunks_may_be_removed_while_all_are_visited() {
     let cache = cache(&MemoryStorage::default());
     let tree = btree2(&cache, root(Addr::UNDEFINED), FILTERED);
     for row in 0..5000 {
-        tree.set_element(&ChunkCoord::new(&[row, 1]), element(row, FILTERED), None).unwrap();
+        tree.set_chunk_entry(&ChunkCoord::new(&[row, 1]), element(row, FILTERED), None).unwrap();
     }
     let mut visited = 0;
     tree.for_each_chunk(&mut |coord, element| {
-        assert_eq!(tree.remove_element(&coord).unwrap(), Some(element));
+        assert_eq!(tree.remove_chunk_entry(&coord).unwrap(), Some(element));
         visited += 1;
         true
     })
     .unwrap();
     assert_eq!(visited, 5000);
-    assert_eq!(tree.get_element(&ChunkCoord::new(&[0, 1])).unwrap(), None);
+    assert_eq!(tree.get_chunk_entry(&ChunkCoord::new(&[0, 1])).unwrap(), None);
 }
 
 #[test]
@@ -248,20 +248,23 @@ fn who_reads_a_fixed_array_finds_what_was_published_since_as_soon_as_it_lets_go_
         let second = Arc::new(Cache::new_read_only(Arc::new(storage.clone()), CacheOptions::default()));
         let (written, read) = (fixed(&first, place.clone(), FILTERED, rows), fixed(&second, place, FILTERED, rows));
         let (a, b) = (ChunkCoord::new(&[3, 0]), ChunkCoord::new(&[rows - 1, 1]));
-        assert_eq!(read.get_element(&a).unwrap(), None);
+        assert_eq!(read.get_chunk_entry(&a).unwrap(), None);
         for n in 1..4 {
             let (old, new) = (element(n, FILTERED), element(n + 1, FILTERED));
-            written.set_element(&a, old, None).unwrap();
+            written.set_chunk_entry(&a, old, None).unwrap();
             first.flush(FlushScope::All).unwrap();
             second.evict_owner(OWNER);
-            assert_eq!(read.get_element(&a).unwrap(), Some(old));
-            written.set_element(&a, new, None).unwrap();
-            written.set_element(&b, old, None).unwrap();
+            assert_eq!(read.get_chunk_entry(&a).unwrap(), Some(old));
+            written.set_chunk_entry(&a, new, None).unwrap();
+            written.set_chunk_entry(&b, old, None).unwrap();
             first.flush(FlushScope::All).unwrap();
-            assert_eq!(read.get_element(&a).unwrap(), Some(old), "what was read is kept");
+            assert_eq!(read.get_chunk_entry(&a).unwrap(), Some(old), "what was read is kept");
             second.evict_owner(OWNER);
-            assert_eq!(read.get_element(&b).unwrap(), Some(old));
-            assert_eq!((read.get_element(&a).unwrap(), written.get_element(&a).unwrap()), (Some(new), Some(new)));
+            assert_eq!(read.get_chunk_entry(&b).unwrap(), Some(old));
+            assert_eq!(
+                (read.get_chunk_entry(&a).unwrap(), written.get_chunk_entry(&a).unwrap()),
+                (Some(new), Some(new))
+            );
         }
     }
 }
@@ -271,11 +274,11 @@ fn what_lies_outside_is_refused() {
     let cache = cache(&MemoryStorage::default());
     let array = fixed(&cache, root(Addr::UNDEFINED), FILTERED, 3);
     let value = element(1, FILTERED);
-    assert!(array.set_element(&ChunkCoord::new(&[3, 0]), value, None).is_err());
-    assert!(array.set_element(&ChunkCoord::new(&[0]), value, None).is_err());
+    assert!(array.set_chunk_entry(&ChunkCoord::new(&[3, 0]), value, None).is_err());
+    assert!(array.set_chunk_entry(&ChunkCoord::new(&[0]), value, None).is_err());
     let large = ChunkIndexEntry { size: 1 << 24, ..value };
-    assert!(array.set_element(&ChunkCoord::new(&[0, 0]), large, None).is_err());
-    assert_eq!(array.get_element(&ChunkCoord::new(&[9, 0])).unwrap(), None);
+    assert!(array.set_chunk_entry(&ChunkCoord::new(&[0, 0]), large, None).is_err());
+    assert_eq!(array.get_chunk_entry(&ChunkCoord::new(&[9, 0])).unwrap(), None);
 }
 
 #[test]
@@ -284,7 +287,7 @@ fn children_reach_the_file_before_what_points_to_them() {
     let cache = Cache::new_writable(Arc::new(recording.clone()), CacheOptions::default(), 4096, Arc::new(NoSuperblock));
     let cache = Arc::new(cache);
     let array = extensible(&cache, root(Addr::UNDEFINED), ChunkEntryFormat::Unfiltered);
-    array.set_element(&ChunkCoord::new(&[150_000, 1]), element(1, ChunkEntryFormat::Unfiltered), None).unwrap();
+    array.set_chunk_entry(&ChunkCoord::new(&[150_000, 1]), element(1, ChunkEntryFormat::Unfiltered), None).unwrap();
     let plan = cache.plan_flush(FlushScope::All).unwrap();
     let order: Vec<_> = plan
         .steps()

@@ -55,7 +55,7 @@ impl Shape {
     }
 
     /// Whether maximum dimensions are stored apart from the current ones.
-    pub fn has_max_dims(&self) -> bool {
+    pub fn states_max_dims(&self) -> bool {
         self.max.is_some()
     }
 

@@ -46,7 +46,7 @@ pub use attribute::AttributeData;
 pub use chunk::{ChunkCoord, ChunkGrid, StoredChunk};
 pub use condition::{FileDiagnosis, FileHolderProcess, FileOpenState, ForeignFileChange, RepairReport};
 pub use connect::{
-    Connector, ConnectorOptions, ConnectorRegistry, CrossFileLinkKind, Location, LocationWatch, Maintenance, OpenError,
+    Connector, ConnectorOptions, ConnectorRegistry, LinkedStoreRole, Location, LocationWatch, Maintenance, OpenError,
     OpenRequest, PathProbe, ResolvedLocation, SettingDescription, SettingError, SettingValue, StoreIdentity,
     TrustOrigin, Url, name_of_value, parse_setting, path_from_bytes, value_with_name,
 };

@@ -261,7 +261,7 @@ impl DatasetSpec {
 
     /// Fill values, `bytes` bytes of them; the last element may be cut off. Empty if elements have no bytes. The caller
     /// bounds `bytes`.
-    pub fn fill_bytes(&self, bytes: usize) -> Vec<u8> {
+    pub fn repeated_fill_value(&self, bytes: usize) -> Vec<u8> {
         let bytes = if self.datatype.size() == 0 { 0 } else { bytes };
         if matches!(self.fill.value, FillValue::Default) && bytes <= SMALL_FILL_BYTES {
             // Memory that comes as zeros takes longer where it is little. The compiler would ask for it if it knew the
@@ -421,11 +421,11 @@ mod tests {
     fn elements_that_nobody_wrote_repeat_the_fill_value() {
         let datatype = Datatype::integer(4, Default::default(), Default::default());
         let mut spec = DatasetSpec { datatype, ..DatasetSpec::default() };
-        assert_eq!(spec.fill_bytes(9), [0; 9]);
+        assert_eq!(spec.repeated_fill_value(9), [0; 9]);
         spec.fill.value = FillValue::Value(vec![1, 2, 3, 4]);
-        assert_eq!(spec.fill_bytes(0), []);
-        assert_eq!(spec.fill_bytes(3), [1, 2, 3]);
-        assert_eq!(spec.fill_bytes(13), [1, 2, 3, 4, 1, 2, 3, 4, 1, 2, 3, 4, 1]);
+        assert_eq!(spec.repeated_fill_value(0), []);
+        assert_eq!(spec.repeated_fill_value(3), [1, 2, 3]);
+        assert_eq!(spec.repeated_fill_value(13), [1, 2, 3, 4, 1, 2, 3, 4, 1, 2, 3, 4, 1]);
         let mut part = [9; 9];
         spec.fill_into(6, &mut part);
         assert_eq!(part, [3, 4, 1, 2, 3, 4, 1, 2, 3]);

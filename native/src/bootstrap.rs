@@ -20,8 +20,8 @@ use crate::global_heap::GlobalHeapReader;
 use crate::header::CachedHeader;
 use crate::open_options::OpenOptions;
 use crate::recovery_scan::{self, RecoveryScan, RepairPlan};
-use crate::session::{FollowerPolicy, NativeSession, SessionParts, reuse_without_followers};
-use crate::superblock_extension::{load_cache_image, write_cache_image};
+use crate::session::{FollowerPolicy, NativeSession, SessionParts, reuse_policy_without_followers};
+use crate::superblock_extension::{apply_cache_image, load_cache_image};
 use crate::{Error, Mode, Result, member_files};
 
 /// The location of a file, and the handle through which it is locked.
@@ -160,8 +160,8 @@ impl OpenOptions {
         let settings = self.cache_options(&superblock);
         let cache = Arc::new(Cache::new_writable(storage, settings, tail.file_end(), status.clone()));
         cache.space().set_reuse_policy(match self.mode {
-            Mode::SwmrWrite => followers.reuse(),
-            _ => reuse_without_followers(other_handles, left.is_some_and(|left| left.may_have_followers)),
+            Mode::SwmrWrite => followers.reuse_policy(),
+            _ => reuse_policy_without_followers(other_handles, left.is_some_and(|left| left.may_have_followers)),
         });
         tail.let_rest(&cache, other_handles);
         let image = load_cache_image(&cache, &superblock)?;
@@ -172,7 +172,7 @@ impl OpenOptions {
             headroom if self.mode == Mode::SwmrWrite && headroom > 0 => cache.preextend_superblock_eof(headroom)?,
             _ => cache.write_superblock()?,
         }
-        write_cache_image(&cache, image)?;
+        apply_cache_image(&cache, image)?;
         let (lock, retry, heap_reader) = (Arc::new(lock), RetryPolicy::no_retries(), Arc::default());
         let parts = SessionParts { cache, status, superblock, lock, retry, heap_reader };
         let session = NativeSession::new(parts, self, &path)?;

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use h5live_model::{
-    Capabilities, Connector, ConnectorOptions, CrossFileLinkKind, FileDiagnosis, Location, LocationWatch, Maintenance,
+    Capabilities, Connector, ConnectorOptions, FileDiagnosis, LinkedStoreRole, Location, LocationWatch, Maintenance,
     Mode, Name, OpenError, OpenRequest, PathProbe, ReclaimReport, RepairReport, Store, StoreCheckOptions,
     StoreCheckReport, StoreIdentity, TrustOrigin, path_from_bytes,
 };
@@ -109,10 +109,10 @@ impl Connector for NativeConnector {
         Ok(Arc::new(file))
     }
 
-    fn linked_locations(&self, base: Option<&Location>, name: &Name, link: CrossFileLinkKind) -> Vec<Location> {
+    fn linked_locations(&self, base: Option<&Location>, name: &Name, role: LinkedStoreRole) -> Vec<Location> {
         let base = base.and_then(|base| NativeConnector::path(base).ok());
         let paths =
-            linked_file_candidates(base.as_deref().and_then(Path::parent), &path_from_bytes(name.as_bytes()), link);
+            linked_file_candidates(base.as_deref().and_then(Path::parent), &path_from_bytes(name.as_bytes()), role);
         paths.into_iter().map(Location::Path).collect()
     }
 

@@ -16,7 +16,7 @@ mod late_index;
 mod late_index_tests;
 mod layout;
 mod load;
-mod preallocated_chunks;
+mod preallocated_append_rows;
 mod preallocation;
 mod refresh;
 mod repeated_append;
@@ -216,7 +216,7 @@ impl NativeDataset {
         // the file yet.
         let is_filtered = {
             let state = self.shared.state.read();
-            matches!(state.layout.chunk_index_element_format(), Some(ChunkEntryFormat::Filtered(_)))
+            matches!(state.layout.chunk_entry_format(), Some(ChunkEntryFormat::Filtered(_)))
                 && !state.skips_all_filters(chunk.filter_mask)
         };
         let read = if is_filtered { cache.read_raw(addr, at, into) } else { cache.read_raw_padded(addr, at, into) };
@@ -236,7 +236,7 @@ impl NativeDataset {
     }
 
     fn stored_chunk(&self, state: &DatasetState, coord: &ChunkCoord, element: ChunkIndexEntry) -> StoredChunk {
-        let size = match state.layout.chunk_index_element_format() {
+        let size = match state.layout.chunk_entry_format() {
             Some(ChunkEntryFormat::Filtered(_)) => element.size,
             _ => state.spec.chunk_bytes().unwrap_or(0),
         };
@@ -308,7 +308,7 @@ impl ChunkStore for NativeDataset {
             Ok(state.layout.locate_chunk(coord)?.map(|element| self.stored_chunk(state, coord, element)))
         };
         let found = self.with_layout(look)?;
-        if found.is_none() && self.state().lacks_index_at(coord) && self.has_late_index()? {
+        if found.is_none() && self.state().lacks_index_at(coord) && self.wait_for_late_index()? {
             return Ok(self.with_layout(look)?);
         }
         Ok(found)
@@ -351,7 +351,7 @@ impl ChunkStore for NativeDataset {
             Ok((chunks, state.layout.lacks_chunk_index_yet()))
         };
         let chunks = match self.with_layout(list)? {
-            (_, true) if self.has_late_index()? => self.with_layout(list)?.0,
+            (_, true) if self.wait_for_late_index()? => self.with_layout(list)?.0,
             (chunks, _) => chunks,
         };
         chunks.into_iter().all(each);
@@ -386,7 +386,7 @@ impl ChunkStore for NativeDataset {
             let rest = rest.chunks_mut(MAX_FOLLOWER_READ_BYTES).zip((behind..).step_by(MAX_FOLLOWER_READ_BYTES));
             for (part, at) in std::iter::once((first, at)).chain(rest).filter(|(part, _)| !part.is_empty()) {
                 self.with_layout(|state| {
-                    match (self.session.retry.redo_reader(), state.layout.chunk_index_element_format()) {
+                    match (self.session.retry.redo_reader(), state.layout.chunk_entry_format()) {
                         // Filtered chunks are never changed in place.
                         (Some(redo_reader), Some(ChunkEntryFormat::Unfiltered)) => {
                             let begin = Addr::new(offset.saturating_add(at));

@@ -19,7 +19,7 @@ use crate::header::CachedHeader;
 use crate::links::LinkStorage;
 use crate::object_kind::{kind_of, link_storage};
 use crate::open_options::OpenOptions;
-use crate::seen_names::NameScope;
+use crate::seen_names::NameOwner;
 use crate::session::NativeSession;
 use crate::session_description::describe_session;
 use crate::watch::NativeWatch;
@@ -100,7 +100,7 @@ impl Store for NativeFile {
         if let Some(known) = LinkStorage::find_cached_link(&self.0, addr, name) {
             return Ok(known);
         }
-        let found = self.0.names.find_name_with_retry(NameScope::Links(addr), name, || {
+        let found = self.0.names.find_name_with_retry(NameOwner::Links(addr), name, || {
             let _lock = self.0.lock_header_if_writable(addr);
             let header = self.group(group)?;
             let links = LinkStorage::load(&self.0, &header)?;
@@ -114,7 +114,7 @@ impl Store for NativeFile {
         let addr = self.0.header_addr_of(group)?;
         self.0.names.for_each_name_with_retry(
             each,
-            (NameScope::Links(addr), |link: &Link| &link.name),
+            (NameOwner::Links(addr), |link: &Link| &link.name),
             |after, each| {
                 let _lock = self.0.lock_header_if_writable(addr);
                 let header = self.group(group)?;
@@ -126,7 +126,7 @@ impl Store for NativeFile {
 
     fn attribute(&self, id: ObjectId, name: &Name) -> ModelResult<Option<AttributeData>> {
         let addr = self.0.header_addr_of(id)?;
-        let found = self.0.names.find_name_with_retry(NameScope::Attributes(addr), name, || {
+        let found = self.0.names.find_name_with_retry(NameOwner::Attributes(addr), name, || {
             let _lock = self.0.lock_header_if_writable(addr);
             let header = self.0.load_header(addr)?;
             let tracked = header.prefix().attribute_order_tracked;
@@ -139,7 +139,7 @@ impl Store for NativeFile {
     fn attribute_names(&self, id: ObjectId) -> ModelResult<Vec<Name>> {
         let addr = self.0.header_addr_of(id)?;
         let names = self.0.names.list_names_with_retry(
-            NameScope::Attributes(addr),
+            NameOwner::Attributes(addr),
             |name| name,
             |after, each| {
                 let _lock = self.0.lock_header_if_writable(addr);
@@ -155,7 +155,7 @@ impl Store for NativeFile {
         let addr = self.0.header_addr_of(id)?;
         self.0.names.for_each_name_with_retry(
             each,
-            (NameScope::Attributes(addr), |attribute: &AttributeData| &attribute.name),
+            (NameOwner::Attributes(addr), |attribute: &AttributeData| &attribute.name),
             |after, each| {
                 let _lock = self.0.lock_header_if_writable(addr);
                 let header = self.0.load_header(addr)?;

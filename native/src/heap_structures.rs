@@ -149,7 +149,7 @@ impl HeapStructures {
             settled |= heap.reclaim_space()?;
         }
         for table in self.changed_symbol_tables() {
-            settled |= table.finalize_name_heap()?;
+            settled |= table.finalize_name_heap_if_changed()?;
         }
         Ok(settled)
     }

@@ -72,7 +72,7 @@ impl NativeSession {
     pub fn drop_use_or_delete_object(self: &Arc<Self>, addr: Addr) -> Result<()> {
         self.datasets.drop_cached_new_dataset();
         let plan = build_delete_plan(self, [addr])?;
-        self.apply_use_counts(&plan)?;
+        self.subtract_lost_uses(&plan)?;
         if plan.deleted_objects.is_empty() || !self.may_be_followed() {
             return self.free_and_mark_deleted(plan);
         }

@@ -99,7 +99,7 @@ impl NativeSession {
         for addr in uses {
             *plan.lost_uses.entry(addr).or_default() += 1;
         }
-        self.apply_use_counts(&plan)?;
+        self.subtract_lost_uses(&plan)?;
         self.free_deleted(plan)?;
         let space = self.cache.space();
         found.leftover_headers.iter().for_each(|(addr, len)| space.free_metadata(*addr, *len));

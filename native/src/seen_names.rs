@@ -18,7 +18,7 @@ const MAX_SEEN_NAMES: usize = 1 << 20;
 
 /// The owner of a set of names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) enum NameScope {
+pub(crate) enum NameOwner {
     /// The links of the group at this address.
     Links(Addr),
     /// The attributes of the object at this address.
@@ -31,13 +31,13 @@ pub(crate) struct SeenNames(Mutex<SeenNamesState>);
 
 #[derive(Debug, Default)]
 struct SeenNamesState {
-    names: HashMap<NameScope, HashSet<Name>>,
+    names: HashMap<NameOwner, HashSet<Name>>,
     count: usize,
 }
 
 impl SeenNames {
     /// These were seen.
-    pub fn add_names<'a>(&self, of: NameScope, seen: impl Iterator<Item = &'a Name>) {
+    pub fn add_names<'a>(&self, of: NameOwner, seen: impl Iterator<Item = &'a Name>) {
         let SeenNamesState { names, count } = &mut *self.0.lock();
         let names = names.entry(of).or_default();
         for name in seen {
@@ -49,17 +49,17 @@ impl SeenNames {
     }
 
     /// Whether a name was seen.
-    pub fn contains_name(&self, of: NameScope, name: &Name) -> bool {
+    pub fn contains_name(&self, of: NameOwner, name: &Name) -> bool {
         self.0.lock().names.get(&of).is_some_and(|names| names.contains(name))
     }
 
     /// Whether `found` has all that were seen.
-    pub fn are_all_seen_in(&self, of: NameScope, found: &HashSet<&Name>) -> bool {
+    pub fn are_all_seen_in(&self, of: NameOwner, found: &HashSet<&Name>) -> bool {
         self.0.lock().names.get(&of).is_none_or(|names| names.iter().all(|name| found.contains(name)))
     }
 
     /// Only these are there any more.
-    pub fn retain_names(&self, of: NameScope, kept: impl FnMut(&Name) -> bool) {
+    pub fn retain_names(&self, of: NameOwner, kept: impl FnMut(&Name) -> bool) {
         let SeenNamesState { names, count } = &mut *self.0.lock();
         let Some(names) = names.get_mut(&of) else { return };
         let before = names.len();
@@ -68,10 +68,10 @@ impl SeenNames {
     }
 }
 
-impl NameScope {
+impl NameOwner {
     /// The error of a name that is not there, and should be.
     pub fn missing_name_error(self) -> Error {
-        let (NameScope::Links(header) | NameScope::Attributes(header)) = self;
+        let (NameOwner::Links(header) | NameOwner::Attributes(header)) = self;
         Error::Object { header, rule: "a name that was there is there" }
     }
 }
@@ -83,7 +83,7 @@ mod tests {
     #[test]
     fn names_are_kept_until_they_are_known_to_be_gone() {
         let seen = SeenNames::default();
-        let (group, other) = (NameScope::Links(Addr::new(96)), NameScope::Attributes(Addr::new(96)));
+        let (group, other) = (NameOwner::Links(Addr::new(96)), NameOwner::Attributes(Addr::new(96)));
         let [a, b] = ["a", "b"].map(Name::from);
         seen.add_names(group, [&a, &b].into_iter());
         assert!(seen.contains_name(group, &a) && !seen.contains_name(other, &a));

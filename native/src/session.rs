@@ -26,7 +26,7 @@ mod reclaim_schedule;
 use self::durable_flushes::DurableFlushes;
 use self::file_hold::FileHold;
 use self::flush_times::FlushTimes;
-pub(crate) use self::follower_policy::{FollowerPolicy, reuse_without_followers};
+pub(crate) use self::follower_policy::{FollowerPolicy, reuse_policy_without_followers};
 use self::name_lookups::NameLookups;
 use self::reclaim_schedule::ReclaimSchedule;
 use crate::dataset::DatasetRegistry;
@@ -217,7 +217,7 @@ impl NativeSession {
             self.cache.start_publishing_generations(None)?;
         }
         self.status.set_flags(self.followers.live_flags(self.has_generations()));
-        self.followers.announce_headroom(&self.cache)?;
+        self.followers.write_superblock_with_headroom(&self.cache)?;
         self.followers.allow_followers();
         self.allow_readers()
     }
@@ -294,7 +294,7 @@ impl NativeSession {
             if self.followers.leaves_live() && !self.has_generations() {
                 self.cache.finalize_superblock_eof(durable)?;
                 if self.followers.truncates_when_left_live() {
-                    self.cache.truncate_storage_only()?;
+                    self.cache.truncate_to_allocated_end()?;
                 }
             } else {
                 self.followers.release_resting_if_unread(self.cache.space(), self.hold.lock());

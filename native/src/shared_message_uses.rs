@@ -57,7 +57,7 @@ impl NativeSession {
     ///
     /// # Errors
     /// If a structure cannot be read.
-    pub fn table_uses_of_attribute(&self, header: &CachedHeader, name: &Name) -> Result<Vec<SharedTableUse>> {
+    pub fn shared_uses_of_attribute(&self, header: &CachedHeader, name: &Name) -> Result<Vec<SharedTableUse>> {
         let mut uses = Vec::new();
         if self.extension.shared.is_none() {
             return Ok(uses);

@@ -48,7 +48,7 @@ pub(crate) fn load_cache_image(cache: &Arc<Cache>, superblock: &Superblock) -> R
 ///
 /// # Errors
 /// If they cannot be written.
-pub(crate) fn write_cache_image(cache: &Cache, image: Vec<(u64, Vec<u8>)>) -> Result<()> {
+pub(crate) fn apply_cache_image(cache: &Cache, image: Vec<(u64, Vec<u8>)>) -> Result<()> {
     let write = |(at, bytes): (u64, Vec<u8>)| cache.storage().write_at(&bytes, at);
     image.into_iter().try_for_each(write).map_err(Error::io("put the structures of a metadata cache image in place"))
 }

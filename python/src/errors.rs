@@ -20,8 +20,8 @@ pub(crate) fn closed() -> PyErr {
 static ARE_PRINTED: AtomicBool = AtomicBool::new(false);
 
 /// From now on, errors of the engine are printed on the standard error stream, or no longer.
-#[pyfunction]
-pub(crate) fn print_errors(yes: bool) {
+#[pyfunction(name = "print_errors")]
+pub(crate) fn set_error_printing(yes: bool) {
     ARE_PRINTED.store(yes, Ordering::Relaxed);
 }
 

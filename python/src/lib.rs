@@ -42,7 +42,7 @@ fn _h5live(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(wait::signal_looks, module)?)?;
     module.add("MAX_SECONDS_BETWEEN_SIGNALS", wait::MAX_WAIT_BETWEEN_SIGNALS.as_secs_f64())?;
     module.add_function(wrap_pyfunction!(blobs::common_type, module)?)?;
-    module.add_function(wrap_pyfunction!(errors::print_errors, module)?)?;
+    module.add_function(wrap_pyfunction!(errors::set_error_printing, module)?)?;
     module.add_function(wrap_pyfunction!(recovery::check, module)?)?;
     module.add_function(wrap_pyfunction!(recovery::diagnose, module)?)?;
     module.add_function(wrap_pyfunction!(recovery::repair, module)?)?;

@@ -11,7 +11,7 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 
 use crate::page;
 use crate::query::Query;
-use crate::users::{Users, is_equal};
+use crate::users::{Users, constant_time_eq};
 
 /// Bytes of a token that the server makes.
 const TOKEN_BYTES: usize = 24;
@@ -129,7 +129,7 @@ impl Access {
 
     /// Whether a text is the token, or that of a user.
     fn is_token(&self, given: &str) -> bool {
-        self.token.as_ref().is_some_and(|token| is_equal(token.as_bytes(), given.as_bytes()))
+        self.token.as_ref().is_some_and(|token| constant_time_eq(token.as_bytes(), given.as_bytes()))
             || self.users.as_ref().is_some_and(|users| users.has_token(given))
     }
 
@@ -139,7 +139,7 @@ impl Access {
             return true;
         }
         match (&self.users, authorization(headers).and_then(basic_password)) {
-            (Some(users), Some((name, password))) => users.has_password(&name, &password).await,
+            (Some(users), Some((name, password))) => users.has_password_or_token(&name, &password).await,
             _ => false,
         }
     }
@@ -160,7 +160,7 @@ impl Access {
     /// Sends a browser that came with the token in its address to the same place without it; it keeps the token.
     pub fn redirect_without_token(&self, request: &Request, query: &Query) -> Option<Response<Body>> {
         let token = query.get("token").filter(|_| !self.is_open && request.method() == Method::GET)?;
-        if !page::is_wanted(request.headers()) {
+        if !page::wants_html(request.headers()) {
             return None;
         }
         let pairs = request.uri().query()?.split('&').filter(|pair| !pair.starts_with("token="));

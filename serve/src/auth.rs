@@ -27,7 +27,7 @@ pub(crate) async fn check(State(state): State<Arc<AppState>>, request: Request, 
     }
     let query = Query::of(request.uri());
     if !access.is_allowed(request.headers(), &query).await {
-        return match page::is_wanted(request.headers()) {
+        return match page::wants_html(request.headers()) {
             true => page::without_token(access.has_users()),
             false => Fault::new(
                 StatusCode::UNAUTHORIZED,

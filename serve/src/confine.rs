@@ -22,7 +22,7 @@ impl ServedFolders {
     }
 
     /// Whether a file to which another one leads is within one of the folders.
-    pub fn contain_location(&self, location: &Location) -> bool {
+    pub fn contains_location(&self, location: &Location) -> bool {
         match location {
             Location::Path(path) => self.contains(path),
             // Stores in folders have a path; servers and buckets have none, and are not beside the files.
@@ -100,9 +100,9 @@ mod tests {
             assert!(!folders.contains(&served.join("dangling")));
             assert!(folders.contains(&served.join("in/x.h5")));
         }
-        assert!(!folders.contain_location(&"https://host/x.h5".into()));
-        assert!(!folders.contain_location(&"kv:/etc".into()));
+        assert!(!folders.contains_location(&"https://host/x.h5".into()));
+        assert!(!folders.contains_location(&"kv:/etc".into()));
         let inside = format!("kv:{}", served.join("sub").display());
-        assert!(folders.contain_location(&inside.as_str().into()));
+        assert!(folders.contains_location(&inside.as_str().into()));
     }
 }

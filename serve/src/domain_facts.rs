@@ -112,7 +112,7 @@ impl DomainDocuments {
             ObjectDocument::parse(self.id, object, &bytes).ok()
         };
         let Some(document) = read() else { return ExactTimes::default() };
-        let (created, modified) = document.created_and_modified_times();
+        let (created, modified) = document.created_and_modified();
         let entries = |class| document.own_entry_creation_times(class).unwrap_or_default().into_iter().collect();
         let (links, attributes) = (entries(LinksOrAttributes::Links), entries(LinksOrAttributes::Attributes));
         ExactTimes { created, modified, links, attributes }

@@ -91,7 +91,7 @@ fn shown_in<'a>(
 ///
 /// # Errors
 /// If the folder cannot be read.
-pub(crate) fn places_in(state: &AppState, folder: &str, named: &Named) -> Result<Vec<(String, Named)>, Fault> {
+pub(crate) fn named_in(state: &AppState, folder: &str, named: &Named) -> Result<Vec<(String, Named)>, Fault> {
     match named {
         Named::Roots => {
             let roots = state.catalog.root_names().map(str::to_owned);

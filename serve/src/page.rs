@@ -20,7 +20,7 @@ const WITHOUT_TOKEN: &str = "<!doctype html><meta charset=utf-8><title>h5live</t
     <p>This page needs the token of its server. Open the address that <code>h5live serve</code> has printed.";
 
 /// Whether a client wants a page and no data.
-pub(crate) fn is_wanted(headers: &HeaderMap) -> bool {
+pub(crate) fn wants_html(headers: &HeaderMap) -> bool {
     headers.get(header::ACCEPT).and_then(|value| value.to_str().ok()).is_some_and(|value| value.contains("text/html"))
 }
 

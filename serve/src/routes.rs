@@ -71,10 +71,10 @@ pub(crate) fn router(state: Arc<AppState>) -> Router {
 
 /// A domain of HSDS for who names one, the page for a browser, and h5grove's word for all others.
 async fn root(State(state): Shared, request: Request) -> Response<Body> {
-    if hsds::is_wanted(&request) {
+    if hsds::names_domain(&request) {
         return hsds::root(state, request).await;
     }
-    match page::is_wanted(request.headers()) {
+    match page::wants_html(request.headers()) {
         true => page::index(request.headers()),
         false => "ok".into_response(),
     }

@@ -86,7 +86,7 @@ impl Search<'_> {
                 continue;
             }
             // A folder below that cannot be read is as one that is not there.
-            let below = listing::places_in(self.state, &name, &named).or_else(|fault| match name == folder {
+            let below = listing::named_in(self.state, &name, &named).or_else(|fault| match name == folder {
                 true => Err(fault),
                 false => Ok(Vec::new()),
             })?;

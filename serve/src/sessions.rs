@@ -16,7 +16,7 @@ use crate::catalog::Place;
 use crate::fault::Fault;
 
 /// How long a session on a file at rest is kept without a request.
-pub(crate) const REST_LINGER: Duration = Duration::from_millis(250);
+pub(crate) const AT_REST_LINGER: Duration = Duration::from_millis(250);
 /// The same for a session that follows a writer.
 const LIVE_LINGER: Duration = Duration::from_secs(60);
 
@@ -198,7 +198,7 @@ impl FileSessions {
             // A slot that is locked is in use.
             slot.session.try_lock().is_some_and(|session| match &*session {
                 Some(session) if session.follows_writer() => idle >= LIVE_LINGER,
-                _ => idle >= REST_LINGER,
+                _ => idle >= AT_REST_LINGER,
             })
         };
         let mut closed = Vec::new();
@@ -213,8 +213,8 @@ impl FileSessions {
         drop(closed);
     }
 
-    /// Closes everything that is not in use.
-    pub fn close_all(&self) {
+    /// Keeps nothing any more. What is not in use is closed.
+    pub fn release_all(&self) {
         let all = std::mem::take(&mut *self.slots.lock());
         drop(all);
     }

@@ -59,7 +59,7 @@ impl fmt::Debug for Users {
 }
 
 /// Whether two texts are equal. Takes the same time for all texts of a length.
-pub(crate) fn is_equal(a: &[u8], b: &[u8]) -> bool {
+pub(crate) fn constant_time_eq(a: &[u8], b: &[u8]) -> bool {
     a.len() == b.len() && a.iter().zip(b).fold(0, |bits, (a, b)| bits | (a ^ b)) == 0
 }
 
@@ -100,18 +100,18 @@ impl Users {
     pub(crate) fn has_token(&self, token: &str) -> bool {
         let digest = Sha256::digest(token.as_bytes());
         // All are compared, so that it takes the same time whose it is.
-        let is_one = |hash: &SecretHash| matches!(hash, SecretHash::Sha256(of) if is_equal(of, &digest));
+        let is_one = |hash: &SecretHash| matches!(hash, SecretHash::Sha256(of) if constant_time_eq(of, &digest));
         self.0.hashes.values().filter(|hash| is_one(hash)).count() > 0
     }
 
     /// Whether a password, or a token in its place, is that of a user.
-    pub(crate) async fn has_password(&self, name: &str, password: &str) -> bool {
+    pub(crate) async fn has_password_or_token(&self, name: &str, password: &str) -> bool {
         let hash = match self.0.hashes.get(name) {
-            Some(SecretHash::Sha256(of)) => return is_equal(of, &Sha256::digest(password.as_bytes())),
+            Some(SecretHash::Sha256(of)) => return constant_time_eq(of, &Sha256::digest(password.as_bytes())),
             Some(SecretHash::Bcrypt(hash)) => Some(hash.clone()),
             None => None,
         };
-        if self.0.known.lock().get(name).is_some_and(|known| is_equal(known.as_bytes(), password.as_bytes())) {
+        if self.0.known.lock().get(name).is_some_and(|known| constant_time_eq(known.as_bytes(), password.as_bytes())) {
             return true;
         }
         let Ok(permit) = self.0.checks.clone().acquire_owned().await else { return false };
@@ -138,7 +138,7 @@ mod tests {
         let digest: String = Sha256::digest(b"a token").iter().map(|byte| format!("{byte:02x}")).collect();
         let users = Users::parse(&format!("# ours\n\nann:{hash}\nrobot:sha256:{digest}\n")).unwrap();
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-        let has = |name: &str, password: &str| runtime.block_on(users.has_password(name, password));
+        let has = |name: &str, password: &str| runtime.block_on(users.has_password_or_token(name, password));
         // Twice: the second time it is known.
         assert!(has("ann", "pass:word") && has("ann", "pass:word"));
         assert!(!has("ann", "password") && !has("ann", "") && !has("bob", "pass:word") && !has("ann", "a token"));

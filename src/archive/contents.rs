@@ -12,7 +12,7 @@ use crate::{Dataset, DatasetViewPart, File, Object, Reference, Result};
 
 /// Where the contents are.
 #[derive(Debug)]
-pub(super) enum Contents {
+pub(super) enum SampleContents {
     Image(Box<ImageContents>),
     Objects(ObjectContents),
 }
@@ -44,39 +44,41 @@ pub(super) fn find_dataset(file: &File, path: &str) -> Result<Option<Dataset>> {
     }
 }
 
-impl Contents {
-    pub(super) fn open(file: &File) -> Result<Contents> {
+impl SampleContents {
+    pub(super) fn open(file: &File) -> Result<SampleContents> {
         if let Some(objects) = find_dataset(file, OBJECT)? {
             let references = objects.read_raw(..)?;
             let size = (objects.datatype()?.size() as usize).max(1);
-            return Ok(Contents::Objects(ObjectContents { file: file.clone(), references, size }));
+            return Ok(SampleContents::Objects(ObjectContents { file: file.clone(), references, size }));
         }
         let (Some(image), Some(offsets)) = (find_dataset(file, IMAGE)?, find_dataset(file, IMAGE_OFFSET)?) else {
             return Err(file.error(None, ArchiveFault::NoArchive));
         };
-        ImageContents::open(image, &offsets).map(|contents| Contents::Image(Box::new(contents)))
+        ImageContents::open(image, &offsets).map(|contents| SampleContents::Image(Box::new(contents)))
     }
 
     pub(super) fn len(&self) -> u64 {
         match self {
-            Contents::Image(image) => image.offsets.len().saturating_sub(1) as u64,
-            Contents::Objects(objects) => (objects.references.len() / objects.size) as u64,
+            SampleContents::Image(image) => image.offsets.len().saturating_sub(1) as u64,
+            SampleContents::Objects(objects) => (objects.references.len() / objects.size) as u64,
         }
     }
 
     #[cold]
     fn no_sample(&self, sample: u64) -> crate::Error {
         let file = match self {
-            Contents::Image(image) => image.image.file(),
-            Contents::Objects(objects) => &objects.file,
+            SampleContents::Image(image) => image.image.file(),
+            SampleContents::Objects(objects) => &objects.file,
         };
         file.error(None, ArchiveFault::NoSample { sample, samples: self.len() })
     }
 
     pub(super) fn sample_len(&self, sample: u64) -> Result<u64> {
         match self {
-            Contents::Image(image) => image.range(sample).map(|(_, len)| len).ok_or_else(|| self.no_sample(sample)),
-            Contents::Objects(objects) => {
+            SampleContents::Image(image) => {
+                image.range(sample).map(|(_, len)| len).ok_or_else(|| self.no_sample(sample))
+            }
+            SampleContents::Objects(objects) => {
                 let dataset = objects.dataset(sample)?.ok_or_else(|| self.no_sample(sample))?;
                 Ok(dataset.shape()?.iter().product())
             }
@@ -85,11 +87,11 @@ impl Contents {
 
     pub(super) fn read_into(&self, sample: u64, into: &mut Vec<u8>) -> Result<()> {
         match self {
-            Contents::Image(image) => {
+            SampleContents::Image(image) => {
                 let (start, len) = image.range(sample).ok_or_else(|| self.no_sample(sample))?;
                 image.read_into(start, len, into)
             }
-            Contents::Objects(objects) => {
+            SampleContents::Objects(objects) => {
                 let dataset = objects.dataset(sample)?.ok_or_else(|| self.no_sample(sample))?;
                 let len = dataset.shape()?.iter().product::<u64>();
                 resize(into, len, dataset.file())?;
@@ -98,34 +100,35 @@ impl Contents {
         }
     }
 
-    pub(super) fn read_part(&self, sample: u64, part: Range<u64>) -> Result<Vec<u8>> {
+    pub(super) fn read_sample_range(&self, sample: u64, byte_range: Range<u64>) -> Result<Vec<u8>> {
         match self {
-            Contents::Image(image) => {
+            SampleContents::Image(image) => {
                 let (start, len) = image.range(sample).ok_or_else(|| self.no_sample(sample))?;
-                let is_inside = part.start <= part.end && part.end <= len;
+                let is_inside = byte_range.start <= byte_range.end && byte_range.end <= len;
                 let fault = ArchiveFault::Tables("a part of a sample lies beyond it");
-                let part = is_inside.then_some(part).ok_or_else(|| image.image.file().error(None, fault))?;
+                let byte_range =
+                    is_inside.then_some(byte_range).ok_or_else(|| image.image.file().error(None, fault))?;
                 let mut bytes = Vec::new();
-                image.read_into(start + part.start, part.end - part.start, &mut bytes)?;
+                image.read_into(start + byte_range.start, byte_range.end - byte_range.start, &mut bytes)?;
                 Ok(bytes)
             }
-            Contents::Objects(objects) => {
+            SampleContents::Objects(objects) => {
                 let dataset = objects.dataset(sample)?.ok_or_else(|| self.no_sample(sample))?;
-                dataset.read_slice(part)
+                dataset.read_slice(byte_range)
             }
         }
     }
 
     pub(super) fn view(&self, sample: u64) -> Result<Option<DatasetViewPart<'_, u8>>> {
-        let Contents::Image(image) = self else { return Ok(None) };
+        let SampleContents::Image(image) = self else { return Ok(None) };
         let (start, len) = image.range(sample).ok_or_else(|| self.no_sample(sample))?;
         Ok(image.mapped.as_ref().and_then(|mapped| mapped.view(start, len)))
     }
 
     pub(super) fn pieces(&self) -> Option<usize> {
         match self {
-            Contents::Image(image) => image.mapped.as_ref().map(ChunkRuns::pieces),
-            Contents::Objects(_) => None,
+            SampleContents::Image(image) => image.mapped.as_ref().map(ChunkRuns::pieces),
+            SampleContents::Objects(_) => None,
         }
     }
 }

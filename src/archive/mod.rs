@@ -44,7 +44,7 @@ mod samples;
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
-use self::contents::Contents;
+use self::contents::SampleContents;
 pub use self::epoch_sample_numbers::EpochSampleNumbers;
 pub use self::fault::ArchiveFault;
 pub use self::groups::SampleGroup;
@@ -69,7 +69,7 @@ pub struct Archive {
 #[derive(Debug)]
 struct ArchiveShared {
     file: File,
-    contents: Contents,
+    contents: SampleContents,
     /// Read on first use.
     names: OnceLock<Names>,
 }
@@ -81,7 +81,7 @@ impl Archive {
     /// # Errors
     /// [`ErrorKind::Archive`](crate::ErrorKind::Archive) if the file is none; if its tables cannot be read.
     pub fn open(file: &File) -> Result<Archive> {
-        let contents = Contents::open(file)?;
+        let contents = SampleContents::open(file)?;
         Ok(Archive { shared: Arc::new(ArchiveShared { file: file.clone(), contents, names: OnceLock::new() }) })
     }
 
@@ -126,12 +126,12 @@ impl Archive {
         self.shared.contents.read_into(sample, into)
     }
 
-    /// Bytes of the contents of a sample.
+    /// A range of the bytes of a sample.
     ///
     /// # Errors
     /// As [`Archive::read`]; [`ErrorKind::Selection`](crate::ErrorKind::Selection) if it has fewer.
-    pub fn read_part(&self, sample: u64, range: Range<u64>) -> Result<Vec<u8>> {
-        self.shared.contents.read_part(sample, range)
+    pub fn read_sample_range(&self, sample: u64, byte_range: Range<u64>) -> Result<Vec<u8>> {
+        self.shared.contents.read_sample_range(sample, byte_range)
     }
 
     /// The contents of a sample where the file has them, without a copy; `None` if the file has them compressed or in

@@ -156,8 +156,8 @@ impl Attribute {
     /// # Errors
     /// [`ErrorKind::Convert`] if its type makes no sense.
     pub fn values(&self) -> Result<Vec<Value>> {
-        let context = Some(self.file.store());
-        self.with_elements(|elements| Ok(Value::decode_all(&self.value.datatype, elements, context)?))
+        let store = Some(self.file.store());
+        self.with_elements(|elements| Ok(Value::decode_all(&self.value.datatype, elements, store)?))
     }
 
     /// Its elements as bytes of another datatype, converted as [`Dataset::read_as`](crate::Dataset::read_as) does it.

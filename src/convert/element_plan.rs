@@ -173,7 +173,7 @@ impl ElementPlan {
                 ConversionStep::Copy => to.copy_from_slice(from),
                 ConversionStep::Number(plan) => plan.convert(from, to, context.conversion())?,
                 ConversionStep::Bits(here, there) => {
-                    there.copy_bits(here, from, to);
+                    there.copy_low_bits(here, from, to);
                     let is_same = here.load(from) == there.load(to);
                     check_kept(is_same || !is_exact, || (here.text(from), there.name(), there.text(to)))?;
                 }

@@ -155,10 +155,10 @@ impl NumberLayout {
 
     /// Copies significant bits unchanged from an element of another layout. If there are too many, copies the lowest
     /// ones.
-    pub(super) fn copy_bits(&self, from: &NumberLayout, element: &[u8], into: &mut [u8]) {
+    pub(super) fn copy_low_bits(&self, from: &NumberLayout, from_element: &[u8], into: &mut [u8]) {
         let (NumberLayout::Integer(from), NumberLayout::Integer(to)) = (from, self) else { return };
         let bits =
-            load_bits(element, from.order) >> from.offset & low_bits_mask(from.precision.min(to.precision).into());
+            load_bits(from_element, from.order) >> from.offset & low_bits_mask(from.precision.min(to.precision).into());
         let padding = padding_bits(to.size, to.precision, to.offset, to.low_padding, to.high_padding);
         store_bits(bits << to.offset | padding, into, to.order);
     }

@@ -28,7 +28,7 @@ pub use self::report::{
     CopyReport, DroppedFillValue, LeftOut, LostReferences, NotKept, ObjectMetadataKind, UnverifiedChunks,
 };
 use crate::error::ErrorKind;
-use crate::map::check_maps;
+use crate::map::check_supports_maps;
 use crate::path::{self, NewLinkPath, join_path};
 use crate::{Dataset, Error, File, Group, Object, Result};
 
@@ -281,7 +281,7 @@ impl<'a> Copier<'a> {
                 ObjectKindSpec::Dataset(Box::new(self.new_dataset_spec(&dataset)?))
             }
             ObjectKind::Map => {
-                check_maps(self.files.to).map_err(|kind| self.write_error(path, kind))?;
+                check_supports_maps(self.files.to).map_err(|kind| self.write_error(path, kind))?;
                 let spec = store.spec(id).and_then(ObjectSpec::into_map);
                 let MapSpec { key, value } = spec.map_err(|error| self.read_error(path, error))?;
                 let [key, value] = [key, value].map(|datatype| self.datatype_for_target(&datatype));

@@ -157,13 +157,13 @@ impl DatasetCore {
 
     /// Adds this dataset to the list that the next flush of the file visits, and tells how much memory it takes. The caller holds the writer's lock.
     pub(super) fn register_staged(&self) {
-        self.stage.count_bytes();
+        self.stage.update_staged_budget();
         self.stage.register(|| self.chunks.id());
     }
 
     /// Whether more chunks are staged than may be.
     pub(super) fn has_too_much_staged(&self) -> bool {
-        self.stage.count_bytes();
+        self.stage.update_staged_budget();
         let staged = self.stage.lock().chunks.total_bytes();
         staged > 0 && staged > self.stage.allowed_bytes()
     }
@@ -184,7 +184,7 @@ impl DatasetCore {
     }
 
     /// Whether it is more than what the store knows of the dataset.
-    pub(crate) fn is_retained(&self) -> bool {
+    pub(crate) fn must_stay_cached(&self) -> bool {
         self.has_staged() || self.publish.order.has_earlier() || self.has_unfiltered_chunks()
     }
 

@@ -86,7 +86,7 @@ impl Dataset {
         self.file.writer()?;
         self.core.publish.note_path(&self.path);
         let writer = DatasetWriter::begin(&self.core, self.file.store(), &self.file.shared().cache)?;
-        Ok(self.core.stage.check_accepts_elements().map(|()| writer)?)
+        Ok(self.core.stage.check_not_closing().map(|()| writer)?)
     }
 
     /// The same dataset, with another rule for values that one of the types does not have. The rule of the file is

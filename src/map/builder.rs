@@ -89,7 +89,7 @@ impl<K: H5Type, V: H5Type> MapBuilder<K, V> {
         let spec = self.object_spec();
         let make = || -> Result<_, ErrorKind> {
             let place = NewLinkPath::resolve(self.group.file(), self.group.id(), path)?;
-            check_maps(&place.file)?;
+            check_supports_maps(&place.file)?;
             let id = place.create_object(&spec)?;
             Ok((place.file, id))
         };
@@ -105,7 +105,7 @@ impl<K: H5Type, V: H5Type> MapBuilder<K, V> {
         let file = self.group.file().clone();
         let make = || -> Result<ObjectId, ErrorKind> {
             let writer = file.writer()?;
-            check_maps(&file)?;
+            check_supports_maps(&file)?;
             Ok(writer.create(&NewObject::unlinked(&self.object_spec()))?)
         };
         let id = make().map_err(|kind| file.error(None, kind))?;
@@ -119,7 +119,7 @@ impl<K: H5Type, V: H5Type> MapBuilder<K, V> {
 }
 
 /// Refuses a file that holds no maps.
-pub(crate) fn check_maps(file: &File) -> Result<(), ErrorKind> {
+pub(crate) fn check_supports_maps(file: &File) -> Result<(), ErrorKind> {
     match file.session().capabilities.features.has(StoreFeatures::MAPS) {
         true => Ok(()),
         false => Err(no_maps(file)),

@@ -14,7 +14,7 @@ use crate::liveness_check::{LivenessCheck, MAX_WAIT};
 /// changes. Between two items, nothing moves what this session sees of the map. The iterator ends when the writer has
 /// closed the file, or when the timeout is over without a change.
 #[derive(Debug)]
-pub struct MapFollower {
+pub struct MapLengthFollower {
     map: MapObject,
     watch: Option<Box<dyn Watch>>,
     timeout: Option<Duration>,
@@ -24,8 +24,8 @@ pub struct MapFollower {
 
 impl MapObject {
     /// Waits for what a writer publishes of the map.
-    pub fn follow(&self) -> MapFollower {
-        MapFollower {
+    pub fn follow(&self) -> MapLengthFollower {
+        MapLengthFollower {
             map: self.clone(),
             watch: None,
             timeout: None,
@@ -35,7 +35,7 @@ impl MapObject {
     }
 }
 
-impl MapFollower {
+impl MapLengthFollower {
     /// Ends the iterator when nothing was published for this long. Without a timeout, it ends only when the writer does.
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = Some(timeout);
@@ -83,7 +83,7 @@ impl MapFollower {
     }
 }
 
-impl Iterator for MapFollower {
+impl Iterator for MapLengthFollower {
     type Item = Result<u64>;
 
     fn next(&mut self) -> Option<Self::Item> {

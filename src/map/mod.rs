@@ -11,8 +11,8 @@ mod tests;
 mod typed;
 
 pub use builder::MapBuilder;
-pub(crate) use builder::check_maps;
-pub use follow::MapFollower;
+pub(crate) use builder::check_supports_maps;
+pub use follow::MapLengthFollower;
 pub use item::MapItem;
 pub use object::MapObject;
 pub(crate) use object::no_maps;

@@ -10,7 +10,7 @@ use h5live_model::{self as model, Datatype, MapEdit, MapKey, MapKeyBuf, MapPrefe
 use super::codec::Codec;
 use super::object::key_bound;
 use super::pages::{PageCursor, PairPages};
-use super::{MapFollower, MapItem, MapObject};
+use super::{MapItem, MapLengthFollower, MapObject};
 use crate::convert::{ConvertError, class};
 use crate::error::ErrorKind;
 use crate::types::{ConversionContext, H5Type};
@@ -320,7 +320,7 @@ impl<K: H5Type, V: H5Type> Map<K, V> {
     }
 
     /// Waits for what a writer publishes of the map.
-    pub fn follow(&self) -> MapFollower {
+    pub fn follow(&self) -> MapLengthFollower {
         self.object.follow()
     }
 }

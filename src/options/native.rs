@@ -167,13 +167,13 @@ impl Options {
         let mut native = self.native();
         change(&mut native);
         self.set_typed(Arc::new(native));
-        self.native_names.push(name);
+        self.native_options_set.push(name);
         self
     }
 
     /// Refuses options that were set by methods of this file, if the connector is not the native one.
-    pub(crate) fn check_native_names(&self, connector: &dyn Connector) -> Result<(), SettingError> {
-        let Some(name) = self.native_names.first() else { return Ok(()) };
+    pub(crate) fn refuse_native_options(&self, connector: &dyn Connector) -> Result<(), SettingError> {
+        let Some(name) = self.native_options_set.first() else { return Ok(()) };
         if connector.name() == Native::default().connector() {
             return Ok(());
         }

@@ -2,10 +2,10 @@
 //!
 //! Here is the publication of the file, with all its datasets. That of one dataset is in `src/dataset/publish`.
 
-mod group_commit;
 mod interval;
 mod publication_counter;
 mod publisher;
+mod shared_run;
 mod timer;
 mod transaction;
 mod wait;
@@ -45,7 +45,7 @@ impl FileShared {
 
     /// Puts the chunks through their filters that are not full, and are stored without.
     fn filter_growing_chunks(&self) -> Result<()> {
-        let cores = self.dataset_cache.lock().open_datasets();
+        let cores = self.dataset_cache.lock().cached_datasets();
         cores.into_iter().filter(|core| core.has_unfiltered_chunks() && !core.is_deleted()).try_for_each(|core| {
             core.ok_if_deleted(core.filter_growing_chunks(self))
                 .map_err(|failure| failure.with_path(&self.name, core.path().as_deref()))
@@ -160,9 +160,9 @@ impl FileShared {
         let _only = self.publisher.lock_publishing();
         // What was accepted until here is written out; what comes later is refused.
         self.staged.begin_closing();
-        let open = self.dataset_cache.lock().open_datasets();
-        open.iter().for_each(|core| core.wait_for_writer());
-        drop(open);
+        let cached = self.dataset_cache.lock().cached_datasets();
+        cached.iter().for_each(|core| core.wait_for_writer());
+        drop(cached);
         let written = flushed.and(self.write_out()).and(self.filter_growing_chunks());
         // What is committed is published, whatever else the end of the session needs.
         let is_dirty = self.store.writer().is_ok_and(|writer| writer.is_dirty());

@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::{Mutex, MutexGuard};
 
-use super::group_commit::GroupCommit;
 use super::publication_counter::PublicationCounter;
+use super::shared_run::SharedRun;
 use super::timer::PublishTimer;
 use crate::{Error, Result};
 
@@ -17,8 +17,8 @@ pub(crate) struct Publisher {
     publish_lock: Mutex<()>,
     /// The counter of publications, if the options ask for one.
     pub(super) counter: OnceLock<PublicationCounter>,
-    pub(super) durable_flushes: GroupCommit,
-    pub(crate) syncs: GroupCommit,
+    pub(super) durable_flushes: SharedRun,
+    pub(crate) syncs: SharedRun,
     pub(super) ticker: Mutex<Option<PublishTimer>>,
     /// The error of a flush in the background.
     deferred_error: Mutex<Option<Error>>,

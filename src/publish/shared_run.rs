@@ -1,23 +1,23 @@
-//! Group commit: one run of some work serves all threads that ask for it at the same time.
+//! Shared runs, as of a group commit: one run of some work serves all threads that ask for it at the same time.
 
 use parking_lot::{Condvar, Mutex};
 
 /// Work that several threads share. Each run serves all threads that asked before it began.
 #[derive(Debug, Default)]
-pub(crate) struct GroupCommit {
-    state: Mutex<GroupCommitState>,
+pub(crate) struct SharedRun {
+    state: Mutex<SharedRunState>,
     ended: Condvar,
 }
 
 #[derive(Debug, Default)]
-struct GroupCommitState {
+struct SharedRunState {
     last_request: u64,
     /// The number of threads that had asked when the last successful run began.
     last_served_request: u64,
     is_running: bool,
 }
 
-impl GroupCommit {
+impl SharedRun {
     /// Waits until a run of `work` that began after this call has succeeded. This thread runs it itself if no other
     /// thread does.
     ///
@@ -36,7 +36,7 @@ impl GroupCommit {
         let serves = state.last_request;
         state.is_running = true;
         drop(state);
-        let _end = GroupCommitGuard { work: self };
+        let _end = SharedRunGuard { work: self };
         work()?;
         self.state.lock().last_served_request = serves;
         Ok(())
@@ -44,11 +44,11 @@ impl GroupCommit {
 }
 
 /// Ends a run, also one that panics.
-struct GroupCommitGuard<'a> {
-    work: &'a GroupCommit,
+struct SharedRunGuard<'a> {
+    work: &'a SharedRun,
 }
 
-impl Drop for GroupCommitGuard<'_> {
+impl Drop for SharedRunGuard<'_> {
     fn drop(&mut self) {
         self.work.state.lock().is_running = false;
         self.work.ended.notify_all();
@@ -65,7 +65,7 @@ mod tests {
 
     #[test]
     fn those_who_ask_during_a_run_share_the_next_one() {
-        let (work, runs) = (GroupCommit::default(), AtomicU32::new(0));
+        let (work, runs) = (SharedRun::default(), AtomicU32::new(0));
         let (begun, go) = (Barrier::new(2), Barrier::new(2));
         thread::scope(|scope| {
             scope.spawn(|| {
@@ -96,7 +96,7 @@ mod tests {
 
     #[test]
     fn who_waited_for_a_run_that_failed_runs_it_again() {
-        let work = GroupCommit::default();
+        let work = SharedRun::default();
         assert_eq!(work.run_shared(|| Err("broken")), Err("broken"));
         let mut ran = false;
         work.run_shared(|| {

@@ -45,15 +45,15 @@ impl ValueBudget {
 }
 
 impl Value {
-    /// The value of an element that a file stores as `bytes`; variable-length data is read from `context`, if there is
+    /// The value of an element that a file stores as `bytes`; variable-length data is read from `store`, if there is
     /// one.
     ///
     /// To read many elements, [`Value::decode_all`] is faster.
     ///
     /// # Errors
     /// [`ConvertError`] if `bytes` are too short, or the datatype makes no sense.
-    pub fn decode(datatype: &Datatype, bytes: &[u8], context: Option<&dyn Store>) -> Result<Value, ConvertError> {
-        Ok(DecodePlan::new(datatype)?.decode_value(bytes, context))
+    pub fn decode(datatype: &Datatype, bytes: &[u8], store: Option<&dyn Store>) -> Result<Value, ConvertError> {
+        Ok(DecodePlan::new(datatype)?.decode_value(bytes, store))
     }
 
     /// The values of elements stored one after another; a rest that is no whole element is left out.
@@ -63,10 +63,10 @@ impl Value {
     pub fn decode_all(
         datatype: &Datatype,
         bytes: &[u8],
-        context: Option<&dyn Store>,
+        store: Option<&dyn Store>,
     ) -> Result<Vec<Value>, ConvertError> {
         let plan = DecodePlan::new(datatype)?;
-        Ok(bytes.chunks_exact(plan.size()).map(|element| plan.decode_value(element, context)).collect())
+        Ok(bytes.chunks_exact(plan.size()).map(|element| plan.decode_value(element, store)).collect())
     }
 }
 
@@ -156,14 +156,14 @@ impl DecodePlan {
     }
 
     /// The value of an element.
-    pub(crate) fn decode_value(&self, element: &[u8], context: Option<&dyn Store>) -> Value {
-        self.value_with_budget(element, context, ELEMENT_BYTES).0
+    pub(crate) fn decode_value(&self, element: &[u8], store: Option<&dyn Store>) -> Value {
+        self.value_with_budget(element, store, ELEMENT_BYTES).0
     }
 
     /// The value of an element, if what lies within it needs no more than this many bytes. What needs more is
     /// [`Value::Unreadable`]. With it, the bytes that it needs.
-    pub(super) fn value_with_budget(&self, element: &[u8], context: Option<&dyn Store>, bytes: u64) -> (Value, u64) {
-        let budget = ElementBudget { context, limit: bytes, needed: Cell::new(0) };
+    pub(super) fn value_with_budget(&self, element: &[u8], store: Option<&dyn Store>, bytes: u64) -> (Value, u64) {
+        let budget = ElementBudget { store, limit: bytes, needed: Cell::new(0) };
         let value = self.decode_element(element, &budget);
         (value, budget.needed.get())
     }
@@ -175,11 +175,11 @@ impl DecodePlan {
     pub(crate) fn value_within(
         &self,
         element: &[u8],
-        context: Option<&dyn Store>,
+        store: Option<&dyn Store>,
         memory: &ValueBudget,
         copies: usize,
     ) -> Result<Value, AllocationError> {
-        let (value, bytes) = self.value_with_budget(element, context, memory.remaining_limit().bytes());
+        let (value, bytes) = self.value_with_budget(element, store, memory.remaining_limit().bytes());
         memory.take_bytes(bytes.saturating_mul(copies as u64))?;
         Ok(value)
     }
@@ -244,7 +244,7 @@ impl DecodePlan {
 
 /// The heap, and the memory for what lies within one value.
 struct ElementBudget<'a> {
-    context: Option<&'a dyn Store>,
+    store: Option<&'a dyn Store>,
     /// Bytes that the value may need.
     limit: u64,
     /// Bytes that it needs.
@@ -264,7 +264,7 @@ impl ElementBudget<'_> {
         if self.needed.get() > self.limit {
             return None;
         }
-        let bytes = ConversionContext::new(self.context?).read_varlen(element).ok()?;
+        let bytes = ConversionContext::new(self.store?).read_varlen(element).ok()?;
         self.take_bytes(bytes.len() as u64).then_some(bytes)
     }
 }

@@ -290,7 +290,7 @@ fn member_error(name: &Name, error: ConvertError) -> ConvertError {
 }
 
 impl Value {
-    /// The bytes of elements of a datatype, one after another; variable-length data goes to `context`.
+    /// The bytes of elements of a datatype, one after another; variable-length data goes to `store`.
     ///
     /// # Errors
     /// [`ConvertError::Value`] if elements of this type have no such values, [`ConvertError::Heap`] if the heap
@@ -298,9 +298,9 @@ impl Value {
     pub fn encode_all(
         values: &[Value],
         datatype: &Datatype,
-        context: &dyn h5live_model::Store,
+        store: &dyn h5live_model::Store,
     ) -> Result<Vec<u8>, ConvertError> {
-        EncodePlan::new(datatype)?.encode_all(values, ConversionContext::new(context))
+        EncodePlan::new(datatype)?.encode_all(values, ConversionContext::new(store))
     }
 
     /// The value as an integer, if it is one. A float may be an integer, too.

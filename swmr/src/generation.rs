@@ -153,17 +153,18 @@ impl GenerationReader {
         }
     }
 
-    /// Begins a read. If a writer is changing the file in place, the read must wait, unless `now`.
+    /// Begins a read. If a writer is changing the file in place, the read must wait, unless it is to begin
+    /// `without_waiting`.
     ///
     /// # Errors
     /// [`Error::ChangedDuringRead`] if the read must be repeated; errors of the storage.
-    pub(crate) fn begin_read(&self, now: bool) -> Result<GenerationRead<'_>> {
+    pub(crate) fn begin_read(&self, without_waiting: bool) -> Result<GenerationRead<'_>> {
         let mut held = if self.lock.is_generation_locked() { None } else { Some(self.lock_out_writers()?) };
         // Taken before the file is read, so that no thread adopts an older state after another thread adopted a newer
         // one.
         let mut known = self.adopted.lock();
         let shown = self.read_shown()?;
-        self.adopt_state(&mut known, &shown, now || held.is_some())?;
+        self.adopt_state(&mut known, &shown, without_waiting || held.is_some())?;
         drop(known);
         if let (Some(held), ShownState::Closed(_)) = (&mut held, &shown) {
             held.keeps = true;
@@ -193,14 +194,14 @@ impl GenerationReader {
     }
 
     /// Makes the memory belong to the shown state: drops older structures, and overlays the redo record if necessary.
-    fn adopt_state(&self, known: &mut AdoptedState, shown: &ShownState, now: bool) -> Result<()> {
+    fn adopt_state(&self, known: &mut AdoptedState, shown: &ShownState, without_waiting: bool) -> Result<()> {
         let is_known = known.shown.as_ref().is_some_and(|known| known.has_same_contents(shown));
         match shown {
             ShownState::Live(generation, end) if generation.is_changing() => {
                 if is_known && known.has_overlay {
                     return Ok(());
                 }
-                if !now {
+                if !without_waiting {
                     return Err(Error::ChangedDuringRead);
                 }
                 let storage = &**self.storage.inner();

@@ -36,7 +36,7 @@ pub enum OtherHandles {
 /// Whether `file` is the only open handle of its file. Copies by `dup` or `fork` do not count.
 #[cfg(target_os = "linux")]
 pub fn find_other_handles(file: &File) -> OtherHandles {
-    if !is_local(file) {
+    if !is_known_local(file) {
         return OtherHandles::Unknown;
     }
     match linux::probe_file_lease(file, FileLeaseKind::Write) {
@@ -47,7 +47,7 @@ pub fn find_other_handles(file: &File) -> OtherHandles {
 }
 
 #[cfg(target_os = "linux")]
-pub use linux::is_local;
+pub use linux::is_known_local;
 
 #[cfg(target_os = "linux")]
 mod linux {
@@ -70,7 +70,7 @@ mod linux {
 
     /// Whether the file system is known to be this machine's alone, with no other below it (as overlays and FUSE have)
     /// in which the same file may be open.
-    pub fn is_local(file: &File) -> bool {
+    pub fn is_known_local(file: &File) -> bool {
         let known = [EXT4_SUPER_MAGIC, XFS_SUPER_MAGIC, BTRFS_SUPER_MAGIC, TMPFS_MAGIC];
         statfs::fstatfs(file).is_ok_and(|system| known.contains(&system.filesystem_type()))
     }
@@ -84,7 +84,7 @@ pub fn find_other_handles(_file: &File) -> OtherHandles {
 
 /// It is not known of any.
 #[cfg(not(target_os = "linux"))]
-pub fn is_local(_file: &File) -> bool {
+pub fn is_known_local(_file: &File) -> bool {
     false
 }
 

@@ -2,13 +2,13 @@
 
 use std::path::{Path, PathBuf};
 
-use h5live_model::CrossFileLinkKind;
+use h5live_model::LinkedStoreRole;
 
-/// The folders of libhdf5's variable for this use of a link. `folder` is the one of the file that names another.
-fn prefix_folders(link: CrossFileLinkKind, folder: Option<&Path>) -> Vec<PathBuf> {
-    let variable = match link {
-        CrossFileLinkKind::ExternalLink => "HDF5_EXT_PREFIX",
-        CrossFileLinkKind::VirtualSource => "HDF5_VDS_PREFIX",
+/// The folders of libhdf5's variable for files that have this role. `folder` is the one of the file that names another.
+fn prefix_folders(role: LinkedStoreRole, folder: Option<&Path>) -> Vec<PathBuf> {
+    let variable = match role {
+        LinkedStoreRole::ExternalLink => "HDF5_EXT_PREFIX",
+        LinkedStoreRole::VirtualSource => "HDF5_VDS_PREFIX",
     };
     let value = std::env::var_os(variable).unwrap_or_default();
     let at_origin = |prefix: PathBuf| match (prefix.strip_prefix("${ORIGIN}"), folder) {
@@ -20,14 +20,14 @@ fn prefix_folders(link: CrossFileLinkKind, folder: Option<&Path>) -> Vec<PathBuf
 
 /// Where a file called `name` may be: as it is called, if that is a whole path; in the folders of the variable; in the
 /// folder of the file that names it; and in the current folder.
-pub fn linked_file_candidates(folder: Option<&Path>, name: &Path, link: CrossFileLinkKind) -> Vec<PathBuf> {
+pub fn linked_file_candidates(folder: Option<&Path>, name: &Path, role: LinkedStoreRole) -> Vec<PathBuf> {
     let mut paths = Vec::new();
     let mut below = name;
     if name.is_absolute() {
         paths.push(name.to_owned());
         below = Path::new(name.file_name().unwrap_or_default());
     }
-    paths.extend(prefix_folders(link, folder).iter().map(|prefix| prefix.join(below)));
+    paths.extend(prefix_folders(role, folder).iter().map(|prefix| prefix.join(below)));
     paths.extend(folder.map(|folder| folder.join(below)));
     paths.push(below.to_owned());
     paths

@@ -214,7 +214,7 @@ impl LockHandle {
     /// Errors of the system.
     pub fn release_for_readers(&self) -> io::Result<()> {
         self.release_flock()?;
-        if self.liveness_file.lock().as_deref().is_some_and(lease::is_local) {
+        if self.liveness_file.lock().as_deref().is_some_and(lease::is_known_local) {
             *self.file.lock() = None;
         }
         Ok(())
@@ -357,7 +357,7 @@ impl LockHandle {
     }
 
     /// Whether the file can be locked, and nobody holds that record lock: no live writer of h5live.
-    pub fn is_liveness_unlocked(&self) -> bool {
+    pub fn has_no_h5live_writer(&self) -> bool {
         self.file_to_lock().is_some_and(|file| !holds_liveness_lock(&file))
     }
 

@@ -430,7 +430,7 @@ impl DirChunks {
                 if spec.filters.is_empty() && at.checked_add(bytes.len() as u64).is_some_and(|end| end <= whole) =>
             {
                 if !self.file(coord).exists() {
-                    self.write_chunk(coord, 0, &spec.fill_bytes(whole as usize))?;
+                    self.write_chunk(coord, 0, &spec.repeated_fill_value(whole as usize))?;
                 }
                 let file = File::options().write(true).open(self.file(coord)).map_err(io)?;
                 file.write_all_at(bytes, 4 + at).map_err(io)

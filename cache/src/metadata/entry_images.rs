@@ -6,8 +6,6 @@ use std::ops::Range;
 
 use h5live_format::EncodeError;
 
-use super::flush_step::FlushStep;
-
 /// The bytes of all entries of a flush.
 #[derive(Debug, Default)]
 pub(crate) struct EntryImages {
@@ -42,18 +40,20 @@ impl EntryImages {
     }
 
     /// The bytes of several entries, one behind the other: from `scratch`, if they are not so here.
-    pub(super) fn joined_images<'a>(&'a self, entries: &[FlushStep], scratch: &'a mut Vec<u8>) -> &'a [u8] {
-        let ranges = || entries.iter().filter_map(FlushStep::image);
-        let joined =
-            ranges().map(|range| range.0.clone()).try_fold(None, |joined: Option<Range<usize>>, next| match joined {
-                None => Some(Some(next)),
-                Some(joined) => (joined.end == next.start).then_some(Some(joined.start..next.end)),
-            });
-        if let Some(joined) = joined {
-            return self.image(&ImageRange(joined.unwrap_or_default()));
+    pub(super) fn joined_images<'a>(
+        &'a self,
+        mut ranges: impl Iterator<Item = &'a ImageRange> + Clone,
+        scratch: &'a mut Vec<u8>,
+    ) -> &'a [u8] {
+        let all = ranges.clone();
+        let first = ranges.next().map_or(0..0, |range| range.0.clone());
+        let extend =
+            |joined: Range<usize>, next: &ImageRange| (joined.end == next.0.start).then_some(joined.start..next.0.end);
+        if let Some(joined) = ranges.try_fold(first, extend) {
+            return self.bytes.get(joined).unwrap_or_default();
         }
         scratch.clear();
-        ranges().for_each(|range| scratch.extend_from_slice(self.image(range)));
+        all.for_each(|range| scratch.extend_from_slice(self.image(range)));
         scratch
     }
 
@@ -66,51 +66,39 @@ impl EntryImages {
 
 #[cfg(test)]
 mod tests {
-    use h5live_format::Addr;
-
     use super::*;
-    use crate::entry_id::EntryId;
+
+    fn push(images: &mut EntryImages, byte: u8, len: usize) -> ImageRange {
+        let append = |bytes: &mut Vec<u8>| {
+            bytes.resize(bytes.len() + len, byte);
+            Ok(())
+        };
+        images.push_with(append).unwrap()
+    }
 
     #[test]
     fn neighbours_are_joined_where_they_are_and_others_in_another_place() {
         let mut images = EntryImages::default();
-        let mut step = |byte: u8, len| {
-            let image = images.push_with(|bytes| {
-                bytes.resize(bytes.len() + len, byte);
-                Ok(())
-            });
-            FlushStep::Entry {
-                id: EntryId(0),
-                at: Addr::default(),
-                name: "entry",
-                image: image.unwrap(),
-                in_place: false,
-                has_dependencies: false,
-            }
-        };
-        let mut steps = [step(1, 2), step(2, 1), step(3, 3)];
+        let mut ranges = [(1, 2), (2, 1), (3, 3)].map(|(byte, len)| push(&mut images, byte, len));
         let mut scratch = Vec::new();
-        assert_eq!(images.joined_images(&steps, &mut scratch), [1, 1, 2, 3, 3, 3]);
-        assert_eq!(images.joined_images(&steps[1..], &mut scratch), [2, 3, 3, 3]);
+        assert_eq!(images.joined_images(ranges.iter(), &mut scratch), [1, 1, 2, 3, 3, 3]);
+        assert_eq!(images.joined_images(ranges[1..].iter(), &mut scratch), [2, 3, 3, 3]);
         assert!(scratch.is_empty());
-        steps.swap(0, 1);
-        assert_eq!(images.joined_images(&steps, &mut scratch), [2, 1, 1, 3, 3, 3]);
-        assert_eq!(images.joined_images(&steps[..1], &mut scratch), [2]);
+        ranges.swap(0, 1);
+        assert_eq!(images.joined_images(ranges.iter(), &mut scratch), [2, 1, 1, 3, 3, 3]);
+        assert_eq!(images.joined_images(ranges[..1].iter(), &mut scratch), [2]);
+        assert!(images.joined_images([].iter(), &mut scratch).is_empty());
     }
 
     #[test]
     fn a_large_flush_leaves_no_more_memory_than_it_may() {
         let mut images = EntryImages::default();
-        let mut fill = |len, kept| {
-            let push = |bytes: &mut Vec<u8>| {
-                bytes.resize(bytes.len() + len, 1);
-                Ok(())
-            };
-            images.push_with(push).unwrap();
-            images.clear(kept);
+        let mut fill = |len| {
+            push(&mut images, 1, len);
+            images.clear(1000);
             (images.bytes.len(), images.bytes.capacity())
         };
-        assert!(matches!(fill(100, 1000), (0, 100..)));
-        assert!(matches!(fill(5000, 1000), (0, 1000..2000)));
+        assert!(matches!(fill(100), (0, 100..)));
+        assert!(matches!(fill(5000), (0, 1000..2000)));
     }
 }

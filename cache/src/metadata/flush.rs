@@ -239,7 +239,8 @@ impl PendingFlush<'_> {
                 (next, len) = (next + 1, len + image.byte_count());
             }
             if let Some(FlushStep::Entry { at, name, .. }) = self.steps.get(first) {
-                let bytes = self.images.joined_images(&self.steps[first..next], &mut scratch);
+                let images = self.steps[first..next].iter().filter_map(FlushStep::image);
+                let bytes = self.images.joined_images(images, &mut scratch);
                 self.cache.write_counted(StorageAction::WriteEntry(name), *at, bytes)?;
             }
             self.steps_done = next;
@@ -280,7 +281,7 @@ impl PendingFlush<'_> {
                             ImageRange::default()
                         }),
                     };
-                    let in_place = slot.entry_header().is_stored();
+                    let in_place = slot.entry_header().is_in_file();
                     let step = FlushStep::Entry { id, at, name: slot.type_name(), image, in_place, has_dependencies };
                     // Nothing in the file leads to a new entry, so it may come before everything that will lead to it.
                     let first = self.has_single_redo() && !in_place;
@@ -465,7 +466,7 @@ impl Drop for PendingFlush<'_> {
         if self.is_whole_file {
             space.end_flush(self.succeeded);
         } else {
-            self.cache.evict_unused(self.steps[..self.steps_done].iter().filter_map(FlushStep::new_entry));
+            self.cache.evict_unused(self.steps[..self.steps_done].iter().filter_map(FlushStep::new_entry_addr));
         }
     }
 }

@@ -86,7 +86,7 @@ impl DependencyGraph {
                 }
             };
             if wanted && let Some(kind) = node.begin_write() {
-                self.dirty_weight -= node.dirty_bytes();
+                self.dirty_weight -= node.counted_weight();
                 picked.push(FlushItem { id, kind, has_dependencies });
             }
         }
@@ -113,7 +113,7 @@ impl DependencyGraph {
             let node = self.nodes.get(&id).filter(|node| node.is_dirty && node.child_count == 0);
             let Some(node) = node.filter(|node| matches!(node.content, NodeContent::Entry(Some(_)))) else { continue };
             free.push(id);
-            excess = excess.saturating_sub(node.dirty_bytes());
+            excess = excess.saturating_sub(node.counted_weight());
             if excess == 0 {
                 break;
             }
@@ -126,7 +126,7 @@ impl DependencyGraph {
             // It may be listed twice.
             let Some(node) = self.nodes.get_mut(&id).filter(|node| node.is_dirty) else { continue };
             if let Some(what) = node.begin_write() {
-                self.dirty_weight -= node.dirty_bytes();
+                self.dirty_weight -= node.counted_weight();
                 picked.push(FlushItem { id, kind: what, has_dependencies: false });
             }
         }

@@ -92,7 +92,7 @@ impl FlushStep {
     }
 
     /// Where the entry is, if it is one that the file did not have.
-    pub(super) fn new_entry(&self) -> Option<Addr> {
+    pub(super) fn new_entry_addr(&self) -> Option<Addr> {
         match self {
             FlushStep::Entry { at, in_place: false, .. } => Some(*at),
             _ => None,

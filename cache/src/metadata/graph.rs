@@ -111,7 +111,7 @@ impl GraphNode {
     }
 
     /// Bytes in memory, as they are counted while it is dirty.
-    pub(super) fn dirty_bytes(&self) -> usize {
+    pub(super) fn counted_weight(&self) -> usize {
         self.weight as usize
     }
 
@@ -293,7 +293,7 @@ impl DependencyGraph {
         let Some(node) = self.nodes.remove(&id) else { return };
         self.broken_edges.remove_parent(id);
         if node.is_dirty {
-            self.dirty_weight -= node.dirty_bytes();
+            self.dirty_weight -= node.counted_weight();
         }
         self.end_edges(node.parents.take_all(), node.owner);
     }
@@ -371,7 +371,7 @@ impl DependencyGraph {
         node.is_in_flight = false;
         match &node.content {
             NodeContent::Proxy { .. } => return self.remove_node(id),
-            NodeContent::Entry(held) => held.iter().for_each(|slot| slot.entry_header().set_stored()),
+            NodeContent::Entry(held) => held.iter().for_each(|slot| slot.entry_header().set_in_file()),
         }
         // An entry that has changed meanwhile, and everything that waits for it, waits for the next flush.
         let last = if node.is_dirty { EdgeLifetime::Stored } else { EdgeLifetime::Written };
@@ -385,7 +385,7 @@ impl DependencyGraph {
         let Some(node) = self.nodes.get_mut(&id) else { return };
         node.is_in_flight = false;
         if let NodeContent::Entry(Some(slot)) = &node.content {
-            slot.entry_header().set_not_stored();
+            slot.entry_header().set_not_in_file();
         }
         let new = node.parents.as_slice().iter().filter(|above| above.until == EdgeLifetime::Stored);
         let parents: SmallVec<[EntryId; 2]> = new.map(|above| above.parent).collect();

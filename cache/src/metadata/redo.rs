@@ -158,7 +158,7 @@ impl Cache {
         let serial = self.next_redo_serial(at)?;
         let counter = match self.generation() {
             Some(_) if serial == 0 => SeqlockCounter::default(),
-            Some(shown) => shown.change_completed().next_changing().redo_seqlock(),
+            Some(shown) => shown.change_completed().next_changing().redo_record_number(),
             None if is_visible => self.load_seqlock(at)?.next_odd(),
             None => self.load_seqlock(at)?.round_up_to_even(),
         };

@@ -167,7 +167,7 @@ impl Quarantine {
     }
 
     /// The present state of flushing, for [`Quarantine::end_sync`].
-    pub fn begin_sync(&self) -> FlushMark {
+    pub fn flush_mark(&self) -> FlushMark {
         FlushMark {
             sections: self.rested + self.awaiting_sync.sections.len() as u64,
             snapshot: self.awaiting_sync.snapshot,

@@ -372,7 +372,7 @@ fn a_durable_file_waits_for_the_barrier_after_the_flush() {
         let [first, second] = std::array::from_fn(|_| space.alloc(64, SpaceKind::Metadata).unwrap());
         space.free_metadata(first, 64);
         flush(&space, FlushScope::All);
-        let flushed = space.begin_sync();
+        let flushed = space.flush_mark();
         space.free_metadata(second, 64);
         flush(&space, FlushScope::All);
         space.end_sync(flushed);
@@ -380,7 +380,7 @@ fn a_durable_file_waits_for_the_barrier_after_the_flush() {
         time.store(2000, Relaxed);
         assert_eq!(space.alloc(64, SpaceKind::Metadata).unwrap(), first);
         assert!(space.alloc(64, SpaceKind::Metadata).unwrap() > second);
-        space.end_sync(space.begin_sync());
+        space.end_sync(space.flush_mark());
         time.store(4000, Relaxed);
         assert_eq!(space.alloc(64, SpaceKind::Metadata).unwrap(), second);
     }

@@ -34,8 +34,8 @@ impl CrashedDisk {
         CrashedDisk { base, state: Mutex::new(DiskState { len, cut: len, pages: BTreeMap::new(), log: Vec::new() }) }
     }
 
-    /// The same file, to which nothing has been done yet.
-    pub(super) fn copy(&self) -> CrashedDisk {
+    /// The same file, with an empty log: what led to it is not copied.
+    pub(super) fn copy_with_empty_log(&self) -> CrashedDisk {
         let state = DiskState { log: Vec::new(), ..self.state.lock().clone() };
         CrashedDisk { base: self.base.clone(), state: Mutex::new(state) }
     }

@@ -52,7 +52,7 @@ pub(super) struct CheckedFractalHeap {
 
 impl CheckedFractalHeap {
     /// A heap without the blocks and objects that its header leads to.
-    pub fn new(addr: Addr, header: FractalHeapHeader, widths: Widths) -> Self {
+    pub fn unvisited(addr: Addr, header: FractalHeapHeader, widths: Widths) -> Self {
         CheckedFractalHeap {
             addr,
             shape: header.id_format(widths),

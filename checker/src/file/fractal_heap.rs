@@ -26,7 +26,7 @@ impl FileWalk<'_> {
             }
         };
         let header = self.claim_and_decode(FractalHeapHeader::default(), addr, size)?;
-        let mut heap = CheckedFractalHeap::new(addr, header, self.widths);
+        let mut heap = CheckedFractalHeap::unvisited(addr, header, self.widths);
         self.check_heap_blocks(&mut heap);
         if heap.header.huge_index.is_defined() {
             self.check_huge_objects(&mut heap);

@@ -5,7 +5,7 @@ use std::io::{Read, Write};
 use super::explore::Counterexample;
 use super::position::{Tear, WriterPosition};
 use super::query::ReaderQuery;
-use super::view::AnsweredQuery;
+use super::view::QueryAtPosition;
 use crate::trace::{Trace, TraceFileError, TraceRecord, read_record, write_record};
 
 const KIND_FAULT: u8 = 16;
@@ -72,7 +72,7 @@ impl Counterexample {
     }
 }
 
-fn decode_observation(record: &TraceRecord) -> Option<AnsweredQuery> {
+fn decode_observation(record: &TraceRecord) -> Option<QueryAtPosition> {
     let (len, rest) = record.bytes.split_first_chunk()?;
     let (prefix, rest) = rest.split_first_chunk()?;
     let (tear, rest) = rest.split_first()?;
@@ -88,5 +88,5 @@ fn decode_observation(record: &TraceRecord) -> Option<AnsweredQuery> {
         KIND_BYTES => ReaderQuery::Bytes { at: record.number, len: usize::try_from(u64::from_le_bytes(*len)).ok()? },
         _ => return None,
     };
-    Some(AnsweredQuery { query, position: WriterPosition { prefix: u32::from_le_bytes(*prefix), tear } })
+    Some(QueryAtPosition { query, position: WriterPosition { prefix: u32::from_le_bytes(*prefix), tear } })
 }

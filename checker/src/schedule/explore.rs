@@ -9,7 +9,7 @@ use parking_lot::{Condvar, Mutex};
 
 use super::position::{AllowedTears, WriterPosition};
 use super::timeline::Timeline;
-use super::view::{AnsweredQuery, BranchPoint, Checkpoints, ReaderView, RunFault, RunLimits};
+use super::view::{BranchPoint, Checkpoints, QueryAtPosition, ReaderView, RunFault, RunLimits};
 use crate::trace::Trace;
 
 /// The reader's judgement of what it saw: the fault, in words.
@@ -57,7 +57,7 @@ pub struct Counterexample {
     /// The fault, in words.
     pub fault: String,
     /// Where the writer was at each of the reader's queries.
-    pub seen: Vec<AnsweredQuery>,
+    pub seen: Vec<QueryAtPosition>,
 }
 
 impl Counterexample {
@@ -166,9 +166,9 @@ pub fn find_fewest_moves(
 pub fn replay_reader(
     trace: &Trace,
     bounds: &ExploreBounds,
-    observations: &[AnsweredQuery],
+    observations: &[QueryAtPosition],
     reader: &(impl Fn(&Arc<ReaderView>) -> Verdict + Sync),
-) -> (Verdict, Vec<AnsweredQuery>) {
+) -> (Verdict, Vec<QueryAtPosition>) {
     let timeline = Arc::new(Timeline::new(trace.clone()));
     let limits =
         RunLimits { start: WriterPosition::after(bounds.start), moves: 0, queries: bounds.queries, merge: false };

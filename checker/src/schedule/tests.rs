@@ -270,7 +270,7 @@ fn counterexamples_come_back_from_files_with_what_the_writer_did() {
     let trace = Trace::new(vec![0; 4], vec![write(1, &[9]), write(0, &[1]), write(0, &[2]), write(2, &[9])]);
     let (found, _) = find_fewest_moves(&trace, &ExploreBounds::default(), &follow_pointer);
     let mut found = found.unwrap();
-    found.seen.push(AnsweredQuery {
+    found.seen.push(QueryAtPosition {
         query: ReaderQuery::Length,
         position: WriterPosition { prefix: 2, tear: Tear::Pages(3) },
     });
@@ -294,8 +294,8 @@ fn a_story_names_what_was_written_and_read() {
     let operations = vec![write(0, &image(200)), StorageOp::Mark("d.flushed 2".into()), StorageOp::SetLen(50)];
     let trace = Trace::new(image(100), operations);
     let query = ReaderQuery::Bytes { at: 0, len: 48 };
-    let seen = |prefix| AnsweredQuery { query, position: WriterPosition::after(prefix) };
-    let length = AnsweredQuery { query: ReaderQuery::Length, position: WriterPosition::after(3) };
+    let seen = |prefix| QueryAtPosition { query, position: WriterPosition::after(prefix) };
+    let length = QueryAtPosition { query: ReaderQuery::Length, position: WriterPosition::after(3) };
     let found = Counterexample { fault: "the end is beyond the end".into(), seen: vec![seen(0), seen(1), length] };
     let story = CounterexampleLog::new(&trace, &found).to_string();
     for part in [

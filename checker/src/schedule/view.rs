@@ -17,7 +17,7 @@ use crate::trace::Trace;
 
 /// One query of a run, and where it was answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct AnsweredQuery {
+pub struct QueryAtPosition {
     /// The query.
     pub query: ReaderQuery,
     /// How far the writer was.
@@ -148,7 +148,7 @@ pub(super) struct ReaderRun {
     /// Whether the run ended at a checkpoint of another.
     pub merged: bool,
     pub fault: Option<RunFault>,
-    pub journal: Option<Vec<AnsweredQuery>>,
+    pub journal: Option<Vec<QueryAtPosition>>,
 }
 
 /// A fault that ends a run.
@@ -407,7 +407,7 @@ impl ReaderRun {
             None => {}
         }
         if let Some(journal) = &mut self.journal {
-            journal.push(AnsweredQuery { query, position: self.position });
+            journal.push(QueryAtPosition { query, position: self.position });
         }
         Ok(range)
     }

@@ -69,7 +69,7 @@ impl SzipDecoder<'_> {
     fn decode_split_block(&mut self, k: u32, count: usize) -> Result<(), FilterFault> {
         let start = self.line.len();
         for _ in 0..count {
-            let high = self.reader.count_zeros()?;
+            let high = self.reader.read_unary()?;
             self.line.push(high.wrapping_shl(k));
         }
         if k > 0 {
@@ -91,7 +91,7 @@ impl SzipDecoder<'_> {
         if pairs {
             return self.decode_second_extension(start + block);
         }
-        let run = self.reader.count_zeros()? as usize + 1;
+        let run = self.reader.read_unary()? as usize + 1;
         let at = start / block;
         let left = self.coding.blocks_per_line() - at;
         let run = match run {
@@ -109,7 +109,7 @@ impl SzipDecoder<'_> {
     /// Pairs up to `end` samples; the first one of the scanline takes part in its pair as a zero.
     fn decode_second_extension(&mut self, end: usize) -> Result<(), FilterFault> {
         while self.line.len() < end {
-            let number = self.reader.count_zeros()?;
+            let number = self.reader.read_unary()?;
             if number > MAX_PAIR {
                 return Err(FilterFault::Corrupt("pair of samples"));
             }

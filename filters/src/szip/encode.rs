@@ -91,7 +91,7 @@ impl SzipEncoder<'_> {
             _ if ends_segment => REST_OF_SEGMENT - 1,
             blocks => blocks,
         };
-        self.writer.write_zeros(number as u32);
+        self.writer.write_unary(number as u32);
     }
 
     fn encode_block(&mut self, block: &[u32], reference: Option<u32>) {
@@ -104,7 +104,7 @@ impl SzipEncoder<'_> {
         if split < uncoded && split < pairs {
             self.writer.write_bits(u64::from(k + 1), id_bits);
             self.write_reference(reference);
-            coded.iter().for_each(|sample| self.writer.write_zeros(sample >> k));
+            coded.iter().for_each(|sample| self.writer.write_unary(sample >> k));
             if k > 0 {
                 coded.iter().for_each(|sample| self.writer.write_bits(u64::from(*sample), k));
             }
@@ -115,7 +115,7 @@ impl SzipEncoder<'_> {
         } else {
             self.writer.write_bits(1, id_bits + 1);
             self.write_reference(reference);
-            block.chunks_exact(2).for_each(|pair| self.writer.write_zeros(second_extension_code(pair) as u32));
+            block.chunks_exact(2).for_each(|pair| self.writer.write_unary(second_extension_code(pair) as u32));
         }
     }
 

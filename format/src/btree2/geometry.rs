@@ -133,15 +133,16 @@ impl Btree2Geometry {
         self.count
     }
 
-    /// The width of the number of all records below a child of a node at `depth`; `None` if the children are leaves.
-    pub fn subtree_count_width(&self, depth: u16) -> Option<Width> {
-        let below = depth.checked_sub(1).filter(|below| *below > 0)?;
+    /// The width of the number of all records below a child of a node at `parent_depth`; `None` if the children are
+    /// leaves.
+    pub fn subtree_record_count_width(&self, parent_depth: u16) -> Option<Width> {
+        let below = parent_depth.checked_sub(1).filter(|below| *below > 0)?;
         self.level(below).map(|level| Width::for_value(level.below))
     }
 
     /// Bytes of a pointer to a child, in a node at `depth`.
     pub fn child_pointer_bytes(&self, depth: u16) -> usize {
-        let total = self.subtree_count_width(depth).map_or(0, Width::bytes);
+        let total = self.subtree_record_count_width(depth).map_or(0, Width::bytes);
         self.offset.bytes().saturating_add(self.count.bytes()).saturating_add(total)
     }
 
@@ -159,7 +160,7 @@ impl Btree2Geometry {
 
     /// An internal node of `records` records at `depth`: context for decoding.
     pub fn blank_internal(&self, depth: u16, records: u16) -> Btree2Internal {
-        let total = self.subtree_count_width(depth);
+        let total = self.subtree_record_count_width(depth);
         let mut node = Btree2Internal::blank(self.kind, self.node_size, self.record_size, self.count, total);
         node.records.set_blank(records);
         node

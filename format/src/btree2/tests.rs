@@ -25,7 +25,10 @@ fn nodes_hold_what_libhdf5_puts_into_them() {
     let geometry = Btree2Geometry::from_header(&header(3), WIDTHS).unwrap();
     assert_eq!((0..=4).map(|depth| geometry.max_records(depth)).collect::<Vec<_>>(), [45, 24, 22, 22, 0]);
     assert_eq!(geometry.child_pointer_bytes(1), 9);
-    assert_eq!((geometry.subtree_count_width(1), geometry.subtree_count_width(2)), (None, Some(Width::TWO)));
+    assert_eq!(
+        (geometry.subtree_record_count_width(1), geometry.subtree_record_count_width(2)),
+        (None, Some(Width::TWO))
+    );
     assert_eq!((geometry.split_record_count(0), geometry.merge_record_count(0)), (45, 18));
     assert_eq!(Btree2Geometry::from_header(&header(2), WIDTHS).unwrap().with_next_level().unwrap(), geometry);
 }

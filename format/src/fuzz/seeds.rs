@@ -371,7 +371,7 @@ fn add_array_seeds(seeds: &mut Seeds) {
 fn add_free_space_seeds(seeds: &mut Seeds) {
     let index = SharedMessageIndex { message_types: 8, max_list_messages: 3, message_count: 1, ..Default::default() };
     seeds.add_checksummed("space", &[0, 0, 2, 0], &SharedMessageTable { count: 2, indexes: vec![index; 2] });
-    let place = SharedMessageLocation::Header { kind: MessageType::DATATYPE, index: 1, header: SEED_ADDR };
+    let place = SharedMessageLocation::Header { kind: MessageType::DATATYPE, index_in_kind: 1, header: SEED_ADDR };
     let messages = vec![SharedMessageRecord::default(), SharedMessageRecord { hash: 3, place }];
     seeds.add_checksummed("space", &[0, 1, 2, 2], &SharedMessageList { capacity: 2, count: 2, messages });
     for (kind, client) in [(3, FreeSpaceClient::File), (4, FreeSpaceClient::FractalHeap)] {

@@ -67,7 +67,7 @@ impl Record for DataspaceMessage {
     fn wire(&mut self, w: &mut impl Wire) -> Result<()> {
         let (mut dims, mut max) = match &self.dataspace {
             Dataspace::Simple(shape) => {
-                (SmallVec::from(shape.dims()), shape.has_max_dims().then(|| shape.max_dims().into()))
+                (SmallVec::from(shape.dims()), shape.states_max_dims().then(|| shape.max_dims().into()))
             }
             _ => (SmallVec::new(), None),
         };

@@ -109,14 +109,14 @@ impl Pair {
     fn set(&mut self, row: u64, value: u64) {
         let _operation = self.cache.begin_atomic_change();
         let element = ChunkIndexEntry { addr: Addr::new(1 << 30 | row << 16 | value), size: value, filter_mask: 1 };
-        self.index.set_element(&coord(row), element, None).unwrap();
+        self.index.set_chunk_entry(&coord(row), element, None).unwrap();
         self.model.insert(coord(row), element);
     }
 
     fn remove(&mut self, row: u64) {
         let _operation = self.cache.begin_atomic_change();
         self.removed.insert(coord(row));
-        assert_eq!(self.index.remove_element(&coord(row)).unwrap(), self.model.remove(&coord(row)));
+        assert_eq!(self.index.remove_chunk_entry(&coord(row)).unwrap(), self.model.remove(&coord(row)));
     }
 
     /// Takes a step; `true` if it is a flush, which is left to the caller.
@@ -149,7 +149,7 @@ fn check_between(bytes: &[u8], place: &Arc<Root>, k: u16, old: &Model, pair: &Pa
     let cache = Cache::new_read_only(Arc::new(MemoryStorage::from(bytes.to_vec())), CacheOptions::default());
     let index = index(Arc::new(cache), place.clone(), k);
     for coord in old.keys().chain(new.keys()) {
-        let found = index.get_element(coord).unwrap();
+        let found = index.get_chunk_entry(coord).unwrap();
         let right = found.as_ref() == old.get(coord) || found.as_ref() == new.get(coord);
         assert!(right || found.is_none() && pair.removed.contains(coord), "{coord:?}: {found:?}");
     }
@@ -261,7 +261,7 @@ fn chunks_come_first(disabled: DependencyKinds) -> bool {
     for row in 0..60 {
         let addr = cache.space().alloc(8, h5live_cache::SpaceKind::Raw).unwrap();
         let proxy = cache.enqueue_raw_write(OWNER, addr, 0, vec![row as u8 + 1; 8]);
-        tree.set_element(&coord(row), ChunkIndexEntry { addr, size: 8, filter_mask: 0 }, Some(&proxy)).unwrap();
+        tree.set_chunk_entry(&coord(row), ChunkIndexEntry { addr, size: 8, filter_mask: 0 }, Some(&proxy)).unwrap();
     }
     cache.flush(FlushScope::All).unwrap();
     let mut image = Vec::new();
@@ -298,7 +298,7 @@ fn a_tree_that_finds_no_room_stays_as_it_was() {
     let mut failed = 0;
     for row in (0..3000).map(|n| n * 1237 % 3000) {
         let element = ChunkIndexEntry { addr: Addr::new(row + 8), size: 1, filter_mask: 0 };
-        match pair.index.set_element(&coord(row), element, None) {
+        match pair.index.set_chunk_entry(&coord(row), element, None) {
             Ok(()) => {
                 pair.model.insert(coord(row), element);
             }
@@ -324,7 +324,7 @@ proptest! {
         let sound = index(cache.clone(), place.clone(), 2);
         for row in (0..300).map(|n| n * 37 % 300) {
             let element = ChunkIndexEntry { addr: Addr::new(8), size: 8, filter_mask: 0 };
-            sound.set_element(&coord(row), element, None).unwrap();
+            sound.set_chunk_entry(&coord(row), element, None).unwrap();
         }
         cache.flush(FlushScope::All).unwrap();
         let mut bytes = storage.to_vec();
@@ -345,7 +345,7 @@ proptest! {
         let damaged = index(cache.clone(), place, 2);
         for (row, set) in rows {
             let element = ChunkIndexEntry { addr: Addr::new(16), size: 8, filter_mask: 0 };
-            let _ = if set { damaged.set_element(&coord(row), element, None) } else { damaged.remove_element(&coord(row)).map(|_| ()) };
+            let _ = if set { damaged.set_chunk_entry(&coord(row), element, None) } else { damaged.remove_chunk_entry(&coord(row)).map(|_| ()) };
         }
         let _ = damaged.for_each_chunk(&mut |_, _| true);
         let _ = damaged.delete_blocks();
@@ -403,7 +403,7 @@ fn nothing_is_lost_of_a_tree_that_changes_while_it_is_flushed() {
         let reading = Cache::new_read_only(Arc::new(MemoryStorage::from(image.clone())), CacheOptions::default());
         let found = index(Arc::new(reading), place.clone(), 2);
         for (coord, element) in &kept {
-            assert_eq!(found.get_element(coord).unwrap(), Some(*element), "{coord:?}");
+            assert_eq!(found.get_chunk_entry(coord).unwrap(), Some(*element), "{coord:?}");
         }
     }
     assert_eq!(Walk::over(&memory.to_vec(), place.addr(), 2), pair.model);

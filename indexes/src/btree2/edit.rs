@@ -104,7 +104,7 @@ impl<'a, R: Btree2Record> Btree2Edit<'a, R> {
         compare: &mut impl FnMut(&R) -> Result<Ordering, E>,
     ) -> Result<(usize, Option<R>), E> {
         binary_search(node.content.len(), compare, |range| {
-            self.tree.narrow_by_glance(node.addr, &node.content.records, range, prefilter)
+            self.tree.narrow_by_prefilter(node.addr, &node.content.records, range, prefilter)
         })
     }
 

@@ -78,7 +78,7 @@ impl<R: Btree2Record> Btree2<R> {
         &self,
         make: impl FnOnce() -> Result<Option<R>, E>,
         equal: DuplicatePolicy,
-        glance: impl Fn(&[u8]) -> Ordering,
+        prefilter: impl Fn(&[u8]) -> Ordering,
         mut compare: impl FnMut(&R) -> Result<Ordering, E>,
     ) -> Result<Option<R>, E> {
         let root = self.header()?;
@@ -96,7 +96,7 @@ impl<R: Btree2Record> Btree2<R> {
                 false => Err(self.unfit_error("its records have the size that belongs there").into()),
             }
         };
-        match self.find_insert_point(&root, &glance, &mut compare)? {
+        match self.find_insert_point(&root, &prefilter, &mut compare)? {
             InsertPoint::Equal(old) if equal == DuplicatePolicy::Keep => return Ok(Some(old)),
             InsertPoint::Room(spot) => {
                 if let Some(bytes) = bytes()? {
@@ -115,7 +115,7 @@ impl<R: Btree2Record> Btree2<R> {
                 return Ok(None);
             };
             let InsertOutcome { node, old, last } =
-                insert_below(edit, root, (&mut bytes, equal), (&glance, &mut compare))?;
+                insert_below(edit, root, (&mut bytes, equal), (&prefilter, &mut compare))?;
             if let Some(root) = node {
                 edit.replace_root_rebalanced(root, last)?;
             }
@@ -128,11 +128,11 @@ fn insert_below<R: Btree2Record, E: From<Error>>(
     edit: &mut Btree2Edit<'_, R>,
     way: NodePtr,
     (bytes, equal): (&mut impl FnMut() -> Result<Option<RecordBytes>, E>, DuplicatePolicy),
-    (glance, compare): (&impl Fn(&[u8]) -> Ordering, &mut impl FnMut(&R) -> Result<Ordering, E>),
+    (prefilter, compare): (&impl Fn(&[u8]) -> Ordering, &mut impl FnMut(&R) -> Result<Ordering, E>),
 ) -> Result<InsertOutcome<R>, E> {
     let mut node = edit.open_node(way)?;
     let len = node.content.len();
-    let (index, old) = edit.search_node(&node, glance, compare)?;
+    let (index, old) = edit.search_node(&node, prefilter, compare)?;
     if old.is_some() {
         let new = if equal == DuplicatePolicy::Replace { bytes()? } else { None };
         let changed = new.is_some_and(|bytes| node.content.records.set_bytes(index, &bytes));
@@ -144,7 +144,7 @@ fn insert_below<R: Btree2Record, E: From<Error>>(
         return Ok(InsertOutcome { node: Some(node), old, last: index == len });
     }
     let below = edit.child_ptr(&node, index)?;
-    let InsertOutcome { node: child, old, last } = insert_below(edit, below, (bytes, equal), (glance, compare))?;
+    let InsertOutcome { node: child, old, last } = insert_below(edit, below, (bytes, equal), (prefilter, compare))?;
     let Some(child) = child else { return Ok(InsertOutcome { node: None, old, last }) };
     let last = last && index == len;
     edit.replace_child_rebalanced(&mut node, index, child, last)?;

@@ -40,7 +40,7 @@ impl<R: Btree2Record> Btree2<R> {
     pub(super) fn find_insert_point<E: From<Error>>(
         &self,
         root: &Handle<CachedBtree2Header>,
-        glance: &impl Fn(&[u8]) -> Ordering,
+        prefilter: &impl Fn(&[u8]) -> Ordering,
         compare: &mut impl FnMut(&R) -> Result<Ordering, E>,
     ) -> Result<InsertPoint<R>, E> {
         let (way, geometry) = {
@@ -61,7 +61,7 @@ impl<R: Btree2Record> Btree2<R> {
             }
             let len = usize::from(way.records);
             let (index, equal) = binary_search(len, compare, |range| {
-                node.with_records(|records| self.narrow_by_glance(way.addr, records, range, glance))
+                node.with_records(|records| self.narrow_by_prefilter(way.addr, records, range, prefilter))
             })?;
             if let Some(equal) = equal {
                 return Ok(InsertPoint::Equal(equal));

@@ -27,7 +27,7 @@ impl ArrayHeader for ExtensibleArrayHeader {
         ExtensibleArrayHeader { format, parameters, ..Default::default() }
     }
 
-    fn shape(&self) -> (ChunkEntryFormat, ExtensibleArrayParameters) {
+    fn format_and_shape(&self) -> (ChunkEntryFormat, ExtensibleArrayParameters) {
         (self.format, self.parameters)
     }
 

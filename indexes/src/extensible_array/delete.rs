@@ -37,7 +37,7 @@ impl ExtensibleArray {
 
     /// Whether the header does not state how many blocks there are, and how many elements may be set; with `repair`, it
     /// does afterwards.
-    pub(super) fn check_all_block_counts(&self, repair: bool) -> Result<bool> {
+    pub(super) fn find_or_fix_all_block_counts(&self, repair: bool) -> Result<bool> {
         let Some(header) = self.array.header()? else { return Ok(false) };
         let stated = header.read().clone();
         let mut found = ArrayBlocks::default();

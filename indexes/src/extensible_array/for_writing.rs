@@ -61,7 +61,7 @@ impl ExtensibleArray {
 
     fn create_data_block(&self, header: &ExtensibleHeader, number: u32, in_line: u64) -> Result<DataBlock> {
         let elements = self.geometry.elements_per_data_block(number);
-        let offset = self.geometry.super_block_offset(number) + in_line * elements;
+        let offset = self.geometry.super_block_start_index(number) + in_line * elements;
         let space = self.data_block_space(number);
         self.array.metadata.cache().check_allocation_limit(header.addr(), self.data_block_len(number))?;
         let block = self.array.metadata.create(space, self.empty_data_block(number, offset, header.addr()))?;

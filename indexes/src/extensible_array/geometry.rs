@@ -111,7 +111,7 @@ impl ExtensibleArrayGeometry {
     }
 
     /// The index, less those of the index block, of the first element below a super block.
-    pub fn super_block_offset(&self, super_block: u32) -> u64 {
+    pub fn super_block_start_index(&self, super_block: u32) -> u64 {
         self.min_elements.saturating_mul((1u64 << super_block.min(63)) - 1)
     }
 
@@ -124,7 +124,7 @@ impl ExtensibleArrayGeometry {
         if super_block >= self.super_blocks {
             return None;
         }
-        let within = beyond - self.super_block_offset(super_block);
+        let within = beyond - self.super_block_start_index(super_block);
         let elements = self.elements_per_data_block(super_block);
         let (block, slot) = ((within / elements) as usize, within % elements);
         let branch = match super_block.checked_sub(self.direct_super_blocks) {
@@ -165,8 +165,9 @@ mod tests {
     fn has_the_numbers_of_libhdf5() {
         let g = geometry();
         assert_eq!((g.direct_data_block_count(), g.super_block_slot_count(), g.block_offset_bytes()), (6, 25, 4));
-        let shape: Vec<_> =
-            (0..6).map(|u| (g.data_block_count(u), g.elements_per_data_block(u), g.super_block_offset(u))).collect();
+        let shape: Vec<_> = (0..6)
+            .map(|u| (g.data_block_count(u), g.elements_per_data_block(u), g.super_block_start_index(u)))
+            .collect();
         assert_eq!(shape, [(1, 16, 0), (1, 32, 16), (2, 32, 48), (2, 64, 112), (4, 64, 240), (4, 128, 496)]);
         assert_eq!((g.pages_per_data_block(12), g.pages_per_data_block(13)), (0, 2));
     }
@@ -197,7 +198,7 @@ mod tests {
         let ends = |index| g.last_index_in_block(index, g.locate(index).unwrap());
         assert_eq!([0, 3, 4, 19, 20].map(ends), [3, 3, 19, 19, 51]);
         // The first data block that has pages.
-        let paged = g.index_elements + g.super_block_offset(13);
+        let paged = g.index_elements + g.super_block_start_index(13);
         assert_eq!([paged, paged + 1023, paged + 1024].map(ends), [paged + 1023, paged + 1023, paged + 2047]);
     }
 

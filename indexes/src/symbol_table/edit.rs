@@ -329,8 +329,8 @@ impl SymbolTable {
     ///
     /// # Errors
     /// If the heap cannot be changed.
-    pub fn finalize_name_heap(&self) -> Result<bool> {
-        if self.space.is_changed() { self.name_heap()?.finalize_heap(&self.space) } else { Ok(false) }
+    pub fn finalize_name_heap_if_changed(&self) -> Result<bool> {
+        if self.space.is_changed() { self.name_heap()?.finalize_if_changed(&self.space) } else { Ok(false) }
     }
 
     /// Bytes of the heap of names.

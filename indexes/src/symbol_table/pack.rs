@@ -28,7 +28,7 @@ impl SymbolTable {
     ///
     /// # Errors
     /// If a node cannot be read.
-    pub fn copy_nodes_down_below(&self, limit: u64) -> Result<Option<SymbolTableRelocation>> {
+    pub fn copy_nodes_before(&self, limit: u64) -> Result<Option<SymbolTableRelocation>> {
         let (metadata, cache) = (&self.metadata, self.metadata.cache());
         let node_len = self.tree.node_size();
         let symbols_len = SymbolTableNode::for_k(self.k).size(metadata.widths()) as u64;

@@ -127,8 +127,8 @@ fn a_heap_that_is_put_away_has_no_room_at_its_end_and_lists_the_rest() {
         links.remove(&name);
     }
     cache.flush(FlushScope::All).unwrap();
-    assert!(table.finalize_name_heap().unwrap());
-    assert!(!table.finalize_name_heap().unwrap());
+    assert!(table.finalize_name_heap_if_changed().unwrap());
+    assert!(!table.finalize_name_heap_if_changed().unwrap());
     cache.flush(FlushScope::All).unwrap();
     let cache = cache_from(&storage, cache.space().allocated_end());
     let table = reopened(cache.clone(), &table);
@@ -164,7 +164,7 @@ fn a_packed_table_is_whole_before_and_after_it_leads_to_the_copies() {
     cache.flush(FlushScope::All).unwrap();
     let space = cache.space();
     let (end, free) = (space.allocated_end(), space.free_bytes());
-    let copies = table.copy_nodes_down_below(end - free).unwrap().unwrap();
+    let copies = table.copy_nodes_before(end - free).unwrap().unwrap();
     cache.flush(FlushScope::All).unwrap();
     check(&reopened(cache_from(&storage, end), &table), &links);
     copies.switch_to_copies().unwrap();
@@ -225,11 +225,11 @@ proptest! {
                 Step::Flush => open.flush(FlushScope::All).unwrap(),
                 Step::PutAway => {
                     open.flush(FlushScope::All).unwrap();
-                    table.finalize_name_heap().unwrap();
+                    table.finalize_name_heap_if_changed().unwrap();
                 }
                 Step::Pack(limit) => {
                     open.flush(FlushScope::All).unwrap();
-                    if let Some(copies) = table.copy_nodes_down_below(limit).unwrap() {
+                    if let Some(copies) = table.copy_nodes_before(limit).unwrap() {
                         open.flush(FlushScope::All).unwrap();
                         check(&reopened(cache_from(&storage, open.space().allocated_end()), &table), &links);
                         copies.switch_to_copies().unwrap();

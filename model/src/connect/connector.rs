@@ -51,7 +51,7 @@ pub trait Connector: Send + Sync + fmt::Debug + 'static {
 
     /// Where a file may be that a store calls `name` in a link, the likeliest location first. The store is at `base`;
     /// `None`: it has no location. The name is taken as it is stored, without any decoding.
-    fn linked_locations(&self, base: Option<&Location>, name: &Name, link: CrossFileLinkKind) -> Vec<Location>;
+    fn linked_locations(&self, base: Option<&Location>, name: &Name, role: LinkedStoreRole) -> Vec<Location>;
 
     /// The file of this machine that is the store at a location, if it is one file.
     fn file_path(&self, at: &Location) -> Option<PathBuf>;
@@ -121,12 +121,12 @@ impl OpenRequest<'_> {
     }
 }
 
-/// What a link is that names another file.
+/// What a store is opened for that another one names in a link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum CrossFileLinkKind {
-    /// An external link, or a reference to an object of another file.
+pub enum LinkedStoreRole {
+    /// An external link, or a reference, leads to an object in it.
     ExternalLink,
-    /// A source of a virtual dataset.
+    /// It is a source of a virtual dataset.
     VirtualSource,
 }
 

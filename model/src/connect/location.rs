@@ -166,7 +166,7 @@ impl Url {
     }
 
     /// Whether nothing in it is decoded, because it comes from a link.
-    pub fn has_no_escapes(&self) -> bool {
+    pub fn is_literal(&self) -> bool {
         self.is_literal
     }
 

@@ -7,7 +7,7 @@ mod registry;
 mod setting;
 
 pub use connector::{
-    Connector, ConnectorRegistry, CrossFileLinkKind, LocationWatch, Maintenance, OpenRequest, PathProbe, StoreIdentity,
+    Connector, ConnectorRegistry, LinkedStoreRole, LocationWatch, Maintenance, OpenRequest, PathProbe, StoreIdentity,
     TrustOrigin,
 };
 pub use error::OpenError;

@@ -59,7 +59,7 @@ impl ConnectorRegistry {
     }
 
     /// The schemes that need a feature without which the library was built, and the features.
-    pub fn missing_features(&self) -> &[(&'static str, &'static str)] {
+    pub fn missing_scheme_features(&self) -> &[(&'static str, &'static str)] {
         &self.missing
     }
 
@@ -81,7 +81,7 @@ impl ConnectorRegistry {
         let Some(connector) = self.connector_of(url)? else {
             return self.resolve_path(Location::Path(url.text_as_path()), mode);
         };
-        if !url.has_no_escapes() && !url.has_authority() && url.text_as_path().symlink_metadata().is_ok() {
+        if !url.is_literal() && !url.has_authority() && url.text_as_path().symlink_metadata().is_ok() {
             let (text, rest) = (url.text_as_path().display().to_string(), url.encoded_path());
             return Err(OpenError::Ambiguous { text, url: format!("{}://{rest}", url.scheme()) });
         }

@@ -53,7 +53,7 @@ impl Connector for Dir {
         Ok(Arc::new(MemoryStore::new()))
     }
 
-    fn linked_locations(&self, _: Option<&Location>, _: &Name, _: CrossFileLinkKind) -> Vec<Location> {
+    fn linked_locations(&self, _: Option<&Location>, _: &Name, _: LinkedStoreRole) -> Vec<Location> {
         Vec::new()
     }
 
@@ -264,7 +264,7 @@ fn a_file_in_memory_has_one_writer_and_lets_only_followers_in() {
 fn links_in_memory_lead_beside_the_file_first() {
     let connector = MemoryConnector::new();
     let at = |base: &str, name: &str| {
-        let found = connector.linked_locations(Some(&base.into()), &name.into(), CrossFileLinkKind::ExternalLink);
+        let found = connector.linked_locations(Some(&base.into()), &name.into(), LinkedStoreRole::ExternalLink);
         found.iter().map(ToString::to_string).collect::<Vec<_>>()
     };
     assert_eq!(at("mem:a", "b"), ["mem:b"]);

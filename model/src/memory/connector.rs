@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 use super::file::{MemoryAccess, MemoryFile, SCHEME};
 use super::{MemoryState, MemoryStore, MemoryStoreCapabilities};
 use crate::{
-    Capabilities, Connector, ConnectorOptions, CrossFileLinkKind, Error, FileHolderProcess, Location, LocationWatch,
+    Capabilities, Connector, ConnectorOptions, Error, FileHolderProcess, LinkedStoreRole, Location, LocationWatch,
     Maintenance, Mode, Name, OpenError, OpenRequest, PathProbe, Store, StoreErrorKind, StoreIdentity, TrustOrigin, Url,
 };
 
@@ -165,7 +165,7 @@ impl Connector for MemoryConnector {
     }
 
     /// A file beside the one that names it, then one of just that name.
-    fn linked_locations(&self, base: Option<&Location>, name: &Name, _: CrossFileLinkKind) -> Vec<Location> {
+    fn linked_locations(&self, base: Option<&Location>, name: &Name, _: LinkedStoreRole) -> Vec<Location> {
         let Some(name) = name.as_str() else { return Vec::new() };
         let base = base.and_then(|base| String::from_utf8(file_name(base).ok()?).ok()).unwrap_or_default();
         let folder = base.rsplit_once('/').map(|(folder, _)| format!("{folder}/{name}"));

@@ -3,22 +3,13 @@
 use std::iter;
 use std::ops::Range;
 
-use super::{SelectDims, StridedRun};
+use super::{SelectDims, StridedRun, row_major_strides};
 use crate::Block;
-
-/// How far apart neighbours along each dimension are in a chunk of these sides (elements).
-pub(crate) fn strides_of_sides(sides: &[u64]) -> SelectDims {
-    let mut strides = SelectDims::from_elem(1, sides.len());
-    for dim in (1..sides.len()).rev() {
-        strides[dim - 1] = strides[dim].saturating_mul(sides[dim]);
-    }
-    strides
-}
 
 /// The boxes that a run of elements is made of, in order, in a chunk of these sides (`[rank]`, elements): the largest
 /// that there are.
 pub fn split_run_into_blocks(sides: &[u64], run: Range<u64>) -> impl Iterator<Item = Block> {
-    let strides = strides_of_sides(sides);
+    let strides = row_major_strides(sides);
     let mut at = run.start;
     iter::from_fn(move || {
         let left = run.end.checked_sub(at).filter(|left| *left > 0)?;
@@ -51,7 +42,7 @@ pub fn strided_run_as_block(sides: &[u64], runs: &StridedRun) -> Option<Block> {
     }
     let is_axis = |dim: &usize| {
         block.count[..=*dim].iter().all(|count| *count == 1)
-            && strides_of_sides(sides)[*dim] == runs.at_stride
+            && row_major_strides(sides)[*dim] == runs.at_stride
             && block.start[*dim].checked_add(runs.count).is_some_and(|end| end <= sides[*dim])
     };
     let axis = (0..sides.len()).find(is_axis)?;
@@ -96,7 +87,7 @@ mod tests {
             let (at, axis) = (at % all, at as usize % (sides.len() + 1));
             let len = len.min(all - at);
             // Half of the strides are those of a dimension.
-            let at_stride = strides_of_sides(&sides).get(axis).copied().unwrap_or(len + gap).max(len);
+            let at_stride = row_major_strides(&sides).get(axis).copied().unwrap_or(len + gap).max(len);
             let count = count.min((all - at - len) / at_stride + 1);
             let runs = StridedRun { run: ElementRun { at, dest: 0, len }, count, at_stride, dest_stride: len };
             if let Some(block) = strided_run_as_block(&sides, &runs) {

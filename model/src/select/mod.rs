@@ -20,11 +20,10 @@ mod tests;
 
 use std::ops::Range;
 
-pub(crate) use blocks::strides_of_sides as blocks_strides;
 pub use blocks::{split_run_into_blocks, strided_run_as_block};
 pub use error::SelectionError;
 pub use runs::{ElementRun, StridedRun};
-pub(crate) use strides::{SelectDims, strides};
+pub(crate) use strides::{SelectDims, row_major_strides};
 
 use smallvec::SmallVec;
 
@@ -331,7 +330,7 @@ impl ChunkSplit<'_> {
     }
 
     /// The number of selected elements of a chunk. An element that is selected several times counts once.
-    pub fn elements_in(&self, chunk: &ChunkCoord) -> u64 {
+    pub fn distinct_elements_in(&self, chunk: &ChunkCoord) -> u64 {
         if let (BoundKind::Regular(regular), true) = (&self.selected.kind, chunk.rank() == self.grid.chunk_dims().len())
         {
             return regular.distinct_in(self.grid, chunk);

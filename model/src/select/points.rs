@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-use super::{ElementRun, SelectDims, strides};
+use super::{ElementRun, SelectDims, row_major_strides};
 use crate::{ChunkCoord, ChunkGrid};
 
 /// A point among all of a selection, sorted by chunks.
@@ -19,7 +19,7 @@ pub(super) struct ChunkPoint {
 /// The points of an extent, chunk by chunk, within a chunk as they lie there; those at one place in the order given.
 pub(super) fn sort_by_chunk(points: &[SelectDims], grid: &ChunkGrid, extent: &[u64]) -> Vec<ChunkPoint> {
     let dims = grid.chunk_dims();
-    let (counts, within) = (grid.chunk_counts(extent), strides(dims));
+    let (counts, within) = (grid.chunk_counts(extent), row_major_strides(dims));
     let (counts, within) = (&counts[..], &within[..]);
     let countable = counts.iter().try_fold(1u64, |n, count| n.checked_mul(*count)).is_some();
     let point = |(place, point): (usize, &SelectDims)| {
@@ -73,7 +73,7 @@ pub(super) fn for_each_run(
 /// The run of one point.
 pub(super) fn emit_run(points: &[SelectDims], i: usize, grid: &ChunkGrid, each: &mut dyn FnMut(ElementRun)) {
     let within = points[i].iter().zip(grid.chunk_dims()).map(|(at, size)| at % size);
-    let at = within.zip(&strides(grid.chunk_dims())).map(|(at, stride)| at * stride).sum();
+    let at = within.zip(&row_major_strides(grid.chunk_dims())).map(|(at, stride)| at * stride).sum();
     each(ElementRun { at, dest: i as u64, len: 1 });
 }
 

@@ -6,7 +6,7 @@ use smallvec::SmallVec;
 
 use super::axis_walk::{AxisSelection, for_each_strided_run};
 use super::pattern::Pattern;
-use super::{ElementRun, SelectDims, SelectionError, StridedRun, strides};
+use super::{ElementRun, SelectDims, SelectionError, StridedRun, row_major_strides};
 use crate::{Block, ChunkCoord, ChunkGrid, DimIndices, Hyperslab};
 
 /// How the selected elements lie in a chunk.
@@ -206,7 +206,7 @@ impl RegularSelection {
 
     pub(super) fn for_each_strided(&self, grid: &ChunkGrid, chunk: &ChunkCoord, each: &mut dyn FnMut(StridedRun)) {
         let Some(ChunkOverlap { lo, positions, inner }) = self.chunk_overlap(grid, chunk) else { return };
-        let (chunk_strides, place_strides) = (strides(grid.chunk_dims()), strides(&self.dims()));
+        let (chunk_strides, place_strides) = (row_major_strides(grid.chunk_dims()), row_major_strides(&self.dims()));
         let side = |dim: usize| AxisSelection {
             pattern: &self.patterns[dim],
             positions: positions[dim].clone(),

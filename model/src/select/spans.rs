@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use super::{ElementRun, SelectDims, SelectionError, strides};
+use super::{ElementRun, SelectDims, SelectionError, row_major_strides};
 use crate::{Block, ChunkCoord, ChunkGrid};
 
 pub(super) const MAX_SPANS: usize = 1 << 20;
@@ -161,7 +161,7 @@ impl SpanTree {
             return each(ElementRun { at: 0, dest: 0, len: 1 });
         }
         let lo = grid.start_of(chunk);
-        SpanWalk { lo: &lo, sizes: grid.chunk_dims(), strides: &strides(grid.chunk_dims()), each }
+        SpanWalk { lo: &lo, sizes: grid.chunk_dims(), strides: &row_major_strides(grid.chunk_dims()), each }
             .emit_runs(&self.root, 0, 0, 0);
     }
 

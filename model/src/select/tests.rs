@@ -41,7 +41,7 @@ fn naive(selection: &Selection, extent: &[u64]) -> Vec<SelectDims> {
 }
 
 fn linear(at: &[u64], dims: &[u64]) -> u64 {
-    at.iter().zip(&strides(dims)).map(|(at, stride)| at * stride).sum()
+    at.iter().zip(&row_major_strides(dims)).map(|(at, stride)| at * stride).sum()
 }
 
 fn check(selection: &Selection, extent: &[u64], chunk: &[u64]) {
@@ -83,7 +83,7 @@ fn check(selection: &Selection, extent: &[u64], chunk: &[u64]) {
         let mut runs = Vec::new();
         cut.for_each_run(coord, |run| runs.push(run));
         let distinct: BTreeSet<u64> = runs.iter().flat_map(|run| run.at..run.at + run.len).collect();
-        assert_eq!(cut.elements_in(coord), distinct.len() as u64, "an element counts once");
+        assert_eq!(cut.distinct_elements_in(coord), distinct.len() as u64, "an element counts once");
         match cut.single_run(coord) {
             Some(run) => assert_eq!(runs, [run]),
             None => assert_ne!(runs.len(), 1),

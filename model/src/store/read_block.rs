@@ -1,6 +1,6 @@
 //! Reading a box of elements of a chunk where stores read runs of bytes.
 
-use crate::select::blocks_strides;
+use crate::select::row_major_strides;
 use crate::{ChunkStore, DatasetSpec, Error, Result, StoredChunk};
 
 /// Checks what [`ChunkStore::read_block`] is asked for, and returns the sides of a chunk (`[rank]`, elements) and the
@@ -49,7 +49,7 @@ pub fn read_block_by_runs(
     // Dimensions from `inner` on are one run: the block has all of those behind it.
     let is_whole = |dim: usize| count[dim] == sides[dim];
     let inner = (0..sides.len()).rev().find(|dim| !is_whole(*dim)).unwrap_or(0);
-    let strides = blocks_strides(&sides);
+    let strides = row_major_strides(&sides);
     let run_bytes = count.iter().skip(inner).product::<u64>() * size;
     let first: u64 = start.iter().zip(&strides).map(|(start, stride)| start * stride).sum();
     for (number, run) in into.chunks_exact_mut(run_bytes as usize).enumerate() {

@@ -63,7 +63,7 @@ impl NativeSession {
         message: &AttributeMessage,
         before: &[Prerequisite<'_>],
     ) -> Result<()> {
-        let old_uses = self.table_uses_of_attribute(header, &message.name)?;
+        let old_uses = self.shared_uses_of_attribute(header, &message.name)?;
         self.put_attribute_message(header, message, before)?;
         self.release_shared_uses(old_uses)
     }
@@ -192,7 +192,7 @@ impl NativeSession {
     /// [`ModelError::NotFound`]; if a structure cannot be read.
     pub fn remove_attribute(&self, header: &mut CachedHeader, name: &Name) -> Result<()> {
         let missing = || Error::Model(ModelError::NotFound(name.clone()));
-        let old_uses = self.table_uses_of_attribute(header, name)?;
+        let old_uses = self.shared_uses_of_attribute(header, name)?;
         let mut info = header.get_message::<AttributeInfo>()?;
         let left = if let Some(info) = info.as_mut().filter(|info| info.is_dense()) {
             let dense = DenseAttributes::open_for_writing(self, header, info);

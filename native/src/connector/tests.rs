@@ -1,8 +1,7 @@
 use std::path::Path;
 
 use h5live_model::{
-    Connector, ConnectorOptions, CrossFileLinkKind, LibVer, Location, NewObject, ObjectSpec, OpenError, StoreWriter,
-    Url,
+    Connector, ConnectorOptions, LibVer, LinkedStoreRole, Location, NewObject, ObjectSpec, OpenError, StoreWriter, Url,
 };
 
 use super::*;
@@ -55,10 +54,10 @@ fn options_that_only_stores_above_set_are_not_listed() {
 #[test]
 fn names_in_links_are_paths_as_they_are() {
     let base = Location::from("native:/data/a.h5");
-    let found = NativeConnector.linked_locations(Some(&base), &"100%25:b.h5".into(), CrossFileLinkKind::ExternalLink);
+    let found = NativeConnector.linked_locations(Some(&base), &"100%25:b.h5".into(), LinkedStoreRole::ExternalLink);
     assert!(found.contains(&Location::Path("/data/100%25:b.h5".into())));
     assert_eq!(found.last(), Some(&Location::Path("100%25:b.h5".into())));
-    let found = NativeConnector.linked_locations(Some(&base), &"/x/b.h5".into(), CrossFileLinkKind::VirtualSource);
+    let found = NativeConnector.linked_locations(Some(&base), &"/x/b.h5".into(), LinkedStoreRole::VirtualSource);
     assert_eq!(found.first(), Some(&Location::Path("/x/b.h5".into())));
     assert!(found.contains(&Location::Path("/data/b.h5".into())));
 }

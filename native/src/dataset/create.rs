@@ -155,7 +155,7 @@ fn create_storage(session: &NativeSession, spec: &DatasetSpec, elements: Option<
                 Some(elements) => {
                     return Err(Error::invalid(format!("{} bytes are not a dataset of {bytes} bytes", elements.len())));
                 }
-                None => spec.fill_bytes(bytes as usize),
+                None => spec.repeated_fill_value(bytes as usize),
             };
             Ok(LayoutClass::Compact { data, dims: Vec::new() })
         }

@@ -10,7 +10,7 @@ use h5live_model::ChunkCoord;
 use parking_lot::{Mutex, RwLock};
 use rustc_hash::FxHashMap;
 
-use super::preallocated_chunks::PreallocatedChunks;
+use super::preallocated_append_rows::PreallocatedAppendRows;
 use super::repeated_append::FastAppendState;
 use super::spec_cache::{SpecCache, SpecMessageCache};
 use super::state::{DatasetState, NewDataset};
@@ -41,8 +41,8 @@ pub(crate) struct DatasetRegistry {
     open_datasets: Mutex<FxHashMap<Addr, Weak<OpenDataset>>>,
     /// The dataset that was created last, kept until it is opened.
     newest_dataset: Mutex<Option<NewDataset>>,
-    /// Chunks of datasets that were made ready for appends last. They outlive the handles.
-    preallocated: Mutex<FxHashMap<Addr, PreallocatedChunks>>,
+    /// Rows of chunks of datasets that were made ready for appends last. They outlive the handles.
+    preallocated: Mutex<FxHashMap<Addr, PreallocatedAppendRows>>,
     /// How the dataset that was read last is described.
     pub(super) spec_cache: SpecCache,
     /// How the dataset that was created last is described.
@@ -63,7 +63,7 @@ impl OpenDataset {
     /// The dataset is deleted.
     pub fn mark_deleted(&self) {
         self.is_deleted.store(true, Ordering::Release);
-        self.forget_preallocated_chunks();
+        self.forget_preallocated_rows();
     }
 
     /// Gives back the space of the chunk index: the dataset is deleted.
@@ -78,17 +78,17 @@ impl OpenDataset {
     /// The address of a preallocated chunk, and whether the extent `dims` has nothing of it: it is still unused then.
     pub(super) fn preallocated_chunk(&self, coord: &ChunkCoord, dims: &[u64]) -> Option<(Addr, bool)> {
         let preallocated = self.registry.preallocated.lock();
-        let chunks = preallocated.get(&self.header_addr)?;
-        Some((chunks.chunk_addr(coord)?, chunks.is_chunk_beyond_extent(coord, dims)))
+        let rows = preallocated.get(&self.header_addr)?;
+        Some((rows.chunk_addr(coord)?, rows.is_chunk_beyond_extent(coord, dims)))
     }
 
-    /// Keeps the chunks that were preallocated last.
-    pub(super) fn keep_preallocated_chunks(&self, chunks: PreallocatedChunks) {
-        self.registry.preallocated.lock().insert(self.header_addr, chunks);
+    /// Keeps the rows of chunks that were preallocated last.
+    pub(super) fn keep_preallocated_rows(&self, rows: PreallocatedAppendRows) {
+        self.registry.preallocated.lock().insert(self.header_addr, rows);
     }
 
-    /// Forgets the preallocated chunks: they will be dropped with everything outside of the extent.
-    pub(super) fn forget_preallocated_chunks(&self) {
+    /// Forgets the preallocated rows of chunks: they will be dropped with everything outside of the extent.
+    pub(super) fn forget_preallocated_rows(&self) {
         self.registry.preallocated.lock().remove(&self.header_addr);
     }
 
@@ -186,9 +186,9 @@ impl DatasetRegistry {
     pub fn free_preallocated_chunks(&self, headers: &ObjectHeaders) -> Result<bool> {
         let mut ready = self.preallocated.lock();
         let mut any = false;
-        while let Some((addr, chunks)) = ready.iter().next() {
+        while let Some((addr, rows)) = ready.iter().next() {
             let addr = *addr;
-            any |= chunks.free_unused_chunks(addr, headers)?;
+            any |= rows.free_unused_chunks(addr, headers)?;
             ready.remove(&addr);
         }
         Ok(any)

@@ -97,7 +97,7 @@ impl NativeDataset {
     /// Drops the chunks that lie wholly outside of the extent `dims`, some at a time. Where the index has no way to drop
     /// one, its elements become fill values. Call it between operations.
     pub(super) fn free_chunks_outside(&self, state: &DatasetState, dims: &[u64]) -> Result<()> {
-        self.shared.forget_preallocated_chunks();
+        self.shared.forget_preallocated_rows();
         if !state.layout.can_remove_chunks() {
             return self.clear_chunks_outside(state, dims);
         }
@@ -133,7 +133,7 @@ impl NativeDataset {
         let mut clear = |chunk: StoredChunk| {
             let at = chunk.offset.map_or(Addr::UNDEFINED, Addr::new);
             cache.check_allocation_limit(at, chunk.size)?;
-            let bytes = state.spec.fill_bytes(chunk.size as usize);
+            let bytes = state.spec.repeated_fill_value(chunk.size as usize);
             self.overwrite_chunk(state, at, (0, bytes), ReplacedBytesVisibility::BeyondExtent)?;
             cleared += 1;
             match cleared % MAX_CHUNKS_DROPPED_AT_ONCE {

@@ -40,7 +40,7 @@ impl NativeDataset {
     ///
     /// # Errors
     /// If the header cannot be read.
-    pub(super) fn has_late_index(&self) -> Result<bool> {
+    pub(super) fn wait_for_late_index(&self) -> Result<bool> {
         if !self.session.is_follower() {
             return Ok(false);
         }

@@ -223,8 +223,8 @@ impl NativeLayout {
         Ok(NativeLayout::Chunked(index, root, format))
     }
 
-    /// The format of the index elements; `None` if the only chunk is stated in the header.
-    pub fn chunk_index_element_format(&self) -> Option<ChunkEntryFormat> {
+    /// The format of the entries of the chunk index; `None` if the only chunk is stated in the header.
+    pub fn chunk_entry_format(&self) -> Option<ChunkEntryFormat> {
         match self {
             NativeLayout::Single(_, format) | NativeLayout::Chunked(_, _, format) => Some(*format),
             _ => None,
@@ -277,54 +277,54 @@ impl NativeLayout {
                 let here = addr.is_defined() && coord.scaled().iter().all(|at| *at == 0);
                 Ok(here.then_some(ChunkIndexEntry { addr, size: filtered.size, filter_mask: filtered.filter_mask }))
             }
-            NativeLayout::Chunked(index, ..) => Ok(index.get_element(coord)?),
+            NativeLayout::Chunked(index, ..) => Ok(index.get_chunk_entry(coord)?),
         }
     }
 
     /// Whether any of `count` chunks is stored: `first`, and those that follow it along the dimension `axis`.
     pub fn has_any_chunk_along_axis(&self, first: &ChunkCoord, axis: usize, count: u64) -> Result<bool> {
         match self {
-            NativeLayout::Chunked(index, ..) => Ok(index.has_any_in_row(first, axis, count)?),
+            NativeLayout::Chunked(index, ..) => Ok(index.has_any_along_axis(first, axis, count)?),
             _ => Ok(self.locate_chunk(first)?.is_some()),
         }
     }
 
-    pub fn set_chunk(&self, coord: &ChunkCoord, element: ChunkIndexEntry, proxy: Option<&ChunkProxy>) -> Result<()> {
+    pub fn set_chunk(&self, coord: &ChunkCoord, entry: ChunkIndexEntry, proxy: Option<&ChunkProxy>) -> Result<()> {
         match self {
             NativeLayout::Compact(_) | NativeLayout::External(_) => Ok(()),
             NativeLayout::Virtual => self.check_not_virtual(),
             NativeLayout::Single(root, _) => {
                 root.update_message(|storage| match storage {
-                    LayoutClass::Contiguous { addr, .. } => *addr = element.addr,
+                    LayoutClass::Contiguous { addr, .. } => *addr = entry.addr,
                     LayoutClass::Chunked(chunks) => {
-                        chunks.addr = element.addr;
+                        chunks.addr = entry.addr;
                         if let IndexKind::Single { filtered: Some(chunk) } = &mut chunks.index {
-                            *chunk = SingleChunkFilterInfo { size: element.size, filter_mask: element.filter_mask };
+                            *chunk = SingleChunkFilterInfo { size: entry.size, filter_mask: entry.filter_mask };
                         }
                     }
                     _ => {}
                 })?;
                 *root.filtered_single_chunk.lock() =
-                    SingleChunkFilterInfo { size: element.size, filter_mask: element.filter_mask };
-                root.index_addr.store(element.addr.get().unwrap_or(u64::MAX), Ordering::Release);
+                    SingleChunkFilterInfo { size: entry.size, filter_mask: entry.filter_mask };
+                root.index_addr.store(entry.addr.get().unwrap_or(u64::MAX), Ordering::Release);
                 proxy.map_or(Ok(()), |proxy| root.add_dependency(proxy, DependencyKind::LayoutRaw))
             }
-            NativeLayout::Chunked(index, ..) => Ok(index.set_element(coord, element, proxy)?),
+            NativeLayout::Chunked(index, ..) => Ok(index.set_chunk_entry(coord, entry, proxy)?),
         }
     }
 
-    /// As [`set_chunk`](Self::set_chunk), and returns the previous element.
+    /// As [`set_chunk`](Self::set_chunk), and returns the previous entry.
     pub fn replace_chunk(
         &self,
         coord: &ChunkCoord,
-        element: ChunkIndexEntry,
+        entry: ChunkIndexEntry,
         proxy: Option<&ChunkProxy>,
     ) -> Result<Option<ChunkIndexEntry>> {
         if let NativeLayout::Chunked(index, ..) = self {
-            return Ok(index.replace_element(coord, element, proxy)?);
+            return Ok(index.replace_chunk_entry(coord, entry, proxy)?);
         }
         let old = self.locate_chunk(coord)?;
-        self.set_chunk(coord, element, proxy)?;
+        self.set_chunk(coord, entry, proxy)?;
         Ok(old)
     }
 
@@ -342,7 +342,7 @@ impl NativeLayout {
         proxy: Option<&ChunkProxy>,
     ) -> Result<()> {
         match self {
-            NativeLayout::Chunked(index, ..) => Ok(index.set_element_row(first, axis, chunk_addrs, proxy)?),
+            NativeLayout::Chunked(index, ..) => Ok(index.set_entries_along_axis(first, axis, chunk_addrs, proxy)?),
             _ => Err(unsupported_error("a row of chunks where there is no index")),
         }
     }
@@ -354,7 +354,7 @@ impl NativeLayout {
                 self.set_chunk(coord, ChunkIndexEntry::default(), None)?;
                 Ok(true)
             }
-            NativeLayout::Chunked(index, ..) => Ok(index.remove_element(coord)?.is_some()),
+            NativeLayout::Chunked(index, ..) => Ok(index.remove_chunk_entry(coord)?.is_some()),
             _ => Ok(false),
         }
     }
@@ -379,7 +379,7 @@ impl NativeLayout {
     /// Whether the index counts its blocks wrong; with `repair`, it does not afterwards.
     pub fn find_or_fix_block_count_errors(&self, repair: bool) -> Result<bool> {
         match self {
-            NativeLayout::Chunked(index, ..) => Ok(index.check_block_counts(repair)?),
+            NativeLayout::Chunked(index, ..) => Ok(index.find_or_fix_block_counts(repair)?),
             _ => Ok(false),
         }
     }

@@ -26,7 +26,7 @@ pub(crate) struct SequentialAppends {
 
 /// Rows of chunks that were made ready: from that of the first chunk along a dimension to the one before `end_index`.
 #[derive(Debug)]
-pub(crate) struct PreallocatedChunks {
+pub(crate) struct PreallocatedAppendRows {
     layout: NativeLayout,
     pub(super) axis: usize,
     pub(super) first_chunk: ChunkCoord,
@@ -61,7 +61,7 @@ impl SequentialAppends {
     }
 }
 
-impl PreallocatedChunks {
+impl PreallocatedAppendRows {
     /// Plans the wanted number of rows of chunks, from that of `from` on: not more than the dataset can have, none of
     /// which a chunk is stored already, and not more than `max_chunks` chunks. A row is as wide as `dims`.
     pub fn plan_chunks(
@@ -79,7 +79,7 @@ impl PreallocatedChunks {
         }
         let width = row_chunks.iter().try_fold(1u64, |product, count| product.checked_mul(*count)).unwrap_or(0);
         let wanted = wanted.min(max_chunks.checked_div(width).unwrap_or(0));
-        let mut plan = PreallocatedChunks {
+        let mut plan = PreallocatedAppendRows {
             layout: state.layout.clone(),
             axis,
             first_chunk: ChunkCoord::origin(row_chunks.len()).with_index(axis, first),

@@ -14,7 +14,7 @@ use h5live_model::{ChunkCoord, DatasetSpec};
 
 use super::NativeDataset;
 use super::layout::NativeLayout;
-use super::preallocated_chunks::{PreallocatedChunks, SequentialAppends};
+use super::preallocated_append_rows::{PreallocatedAppendRows, SequentialAppends};
 use super::state::DatasetState;
 use crate::Result;
 
@@ -49,7 +49,7 @@ fn row_width(axis: usize, dims: &[u64], chunk: &[u64]) -> u64 {
 /// Fill values, `bytes` bytes of them.
 fn fill_bytes(spec: &DatasetSpec, bytes: usize) -> Cow<'static, [u8]> {
     let zeros = ZEROS.get(..bytes).filter(|_| spec.nonzero_fill_value().is_none());
-    zeros.map_or_else(|| spec.fill_bytes(bytes).into(), Cow::Borrowed)
+    zeros.map_or_else(|| spec.repeated_fill_value(bytes).into(), Cow::Borrowed)
 }
 
 impl NativeDataset {
@@ -104,7 +104,7 @@ impl NativeDataset {
         row: &mut Option<SequentialAppends>,
         coord: &ChunkCoord,
         (axis, dims): (usize, &[u64]),
-    ) -> Result<Option<PreallocatedChunks>> {
+    ) -> Result<Option<PreallocatedAppendRows>> {
         let chunk = state.spec.chunk_dims().unwrap_or_default();
         let number = SequentialAppends::count_append(row, axis, coord, row_width(axis, dims, chunk));
         let is_plain = matches!(state.layout, NativeLayout::Chunked(_, _, ChunkEntryFormat::Unfiltered))
@@ -117,7 +117,7 @@ impl NativeDataset {
         let wanted =
             (number / APPENDS_PER_PREALLOCATED_CHUNK).clamp(*PREALLOCATED_CHUNKS.start(), *PREALLOCATED_CHUNKS.end());
         let max_chunks = (MAX_PREALLOCATED_BYTES as u64 / size).min(MAX_CHUNKS_AT_ONCE);
-        PreallocatedChunks::plan_chunks(state, (axis, dims), coord, (wanted, max_chunks, size))
+        PreallocatedAppendRows::plan_chunks(state, (axis, dims), coord, (wanted, max_chunks, size))
     }
 
     /// Stores chunks with fill values, and enters them into the index. Returns the address of the first one. `None` if
@@ -126,7 +126,7 @@ impl NativeDataset {
         &self,
         state: &DatasetState,
         row: &mut Option<SequentialAppends>,
-        mut ready: PreallocatedChunks,
+        mut ready: PreallocatedAppendRows,
     ) -> Result<Option<Addr>> {
         let number = usize::try_from(ready.chunk_count()).unwrap_or(usize::MAX);
         let fill = |run: Range<usize>| fill_bytes(&state.spec, run.len() * ready.chunk_bytes as usize);
@@ -141,7 +141,7 @@ impl NativeDataset {
         *row = Some(SequentialAppends { axis: ready.axis, last_chunk, append_count: number, chunks_in_row });
         ready.chunk_addrs = stored.places;
         let place = ready.chunk_addrs.first().copied();
-        self.shared.keep_preallocated_chunks(ready);
+        self.shared.keep_preallocated_rows(ready);
         indexed.map(|()| place)
     }
 }

@@ -10,7 +10,7 @@ use h5live_model::{Dataspace, Shape, UNLIMITED};
 use smallvec::SmallVec;
 
 use super::extent_message::ExtentMessage;
-use super::preallocated_chunks::SequentialAppends;
+use super::preallocated_append_rows::SequentialAppends;
 use super::state::DatasetState;
 
 /// After this many short appends in a row, it is worth keeping what they have in common.

@@ -76,7 +76,7 @@ impl NativeDataset {
             NativeLayout::External(files) => return files.write(0, bytes),
             _ => {}
         }
-        let filtered = matches!(state.layout.chunk_index_element_format(), Some(ChunkEntryFormat::Filtered(_)));
+        let filtered = matches!(state.layout.chunk_entry_format(), Some(ChunkEntryFormat::Filtered(_)));
         let beneath = visibility_of(&state.spec, self.session.may_be_followed(), coord, 0..bytes.len() as u64);
         // A follower must see the old chunk or the new one, not a mixture.
         let moves = filtered || (beneath == ReplacedBytesVisibility::Visible && state.layout.can_move_chunks());
@@ -276,7 +276,7 @@ impl NativeDataset {
         let (offset, raw) = if zeros == 0 && spec.nonzero_fill_value().is_none() {
             (at, Cow::Borrowed(bytes))
         } else if size <= MAX_FILLED_CHUNK_BYTES {
-            let mut chunk = spec.fill_bytes(size as usize);
+            let mut chunk = spec.repeated_fill_value(size as usize);
             if let Some(part) = chunk.get_mut(at as usize..at as usize + bytes.len()) {
                 part.copy_from_slice(bytes);
             }

@@ -143,11 +143,11 @@ impl CachedHeader {
         let old = chunk.with_messages(|messages| messages.get(spot.message).cloned());
         let old = old.ok_or_else(|| self.damaged_error("the message is still there"))?;
         let room = sizes.message_bytes(&old);
-        let taken = sizes.message_bytes(&new);
-        if sizes.fits_in(room, taken) {
+        let needed = sizes.message_bytes(&new);
+        if sizes.fits_in(room, needed) {
             chunk.change_messages_and_fill(|messages| {
                 messages
-                    .splice(spot.message..=spot.message, [new].into_iter().chain(sizes.unused_message(room - taken)));
+                    .splice(spot.message..=spot.message, [new].into_iter().chain(sizes.unused_message(room - needed)));
             });
             self.update_message_count();
             return Ok(());
@@ -210,12 +210,11 @@ impl CachedHeader {
             return Err(too_large_message_error(&message));
         }
         let sizes = self.message_sizes();
-        let taken = sizes.message_bytes(&message);
+        let needed = sizes.message_bytes(&message);
         let last = self.chunks.len() - 1;
         for (number, chunk) in self.chunks.iter().enumerate() {
-            let must_continue = number == last;
-            if let Some(at) = chunk.with_messages(|messages| find_unused_message(messages, taken, sizes, must_continue))
-            {
+            let is_last_chunk = number == last;
+            if let Some(at) = chunk.with_messages(|messages| find_unused_room(messages, needed, sizes, is_last_chunk)) {
                 chunk.change_messages_and_fill(|messages| put_in_unused_space(messages, at, message, sizes));
                 self.update_message_count();
                 return Ok(());
@@ -227,13 +226,13 @@ impl CachedHeader {
     /// Puts a message into a new chunk, to which the last one leads.
     fn add_continuation_chunk(&mut self, message: RawMessage, sizes: HeaderSizes) -> Result<()> {
         let last = self.chunks[self.chunks.len() - 1].clone();
-        let link = sizes.message_header_bytes + sizes.continuation_bytes;
-        let way = last.with_messages(|messages| make_continuation_room(messages, link, sizes));
+        let continuation_message_bytes = sizes.message_header_bytes + sizes.continuation_bytes;
+        let way = last.with_messages(|messages| make_continuation_room(messages, continuation_message_bytes, sizes));
         let (mut kept, at, moved) =
             way.ok_or_else(|| self.damaged_error("a chunk has messages that can make way for a continuation"))?;
         let mut messages: Vec<_> = moved.into_iter().chain([message]).collect();
         let used: usize = messages.iter().map(|message| sizes.message_bytes(message)).sum();
-        let room = continuation_room(used, link);
+        let room = continuation_room(used, continuation_message_bytes);
         messages.extend(sizes.unused_message(room));
         let version = self.prefix.version;
         let length = ContinuationChunk::overhead(version) + (used + room) as u64;
@@ -349,43 +348,48 @@ fn too_large_message_error(message: &RawMessage) -> Error {
     )))
 }
 
-/// Bytes of unused space in a new continuation chunk beside `used` bytes of messages; a further continuation of `link`
-/// bytes fits in.
-pub(super) fn continuation_room(used: usize, link: usize) -> usize {
-    CONTINUATION_ROOM_BYTES.saturating_sub(used).max(link).next_multiple_of(8)
+/// Bytes of unused space in a new continuation chunk beside `used` bytes of messages; a further continuation message of
+/// `continuation_message_bytes` fits in.
+pub(super) fn continuation_room(used: usize, continuation_message_bytes: usize) -> usize {
+    CONTINUATION_ROOM_BYTES.saturating_sub(used).max(continuation_message_bytes).next_multiple_of(8)
 }
 
-/// The unused space to put a message of `taken` bytes in. If the chunk is the last, room for a continuation must be
+/// The unused space to put a message of `needed` bytes in. If the chunk is the last, room for a continuation must be
 /// left in it.
-pub(super) fn find_unused_message(
+pub(super) fn find_unused_room(
     messages: &[RawMessage],
-    taken: usize,
+    needed: usize,
     sizes: HeaderSizes,
-    must_continue: bool,
+    is_last_chunk: bool,
 ) -> Option<usize> {
-    let link = sizes.message_header_bytes + sizes.continuation_bytes;
+    let continuation_message_bytes = sizes.message_header_bytes + sizes.continuation_bytes;
     let unused = || messages.iter().enumerate().filter(|(_, message)| message.is_unused());
     let continued = messages.iter().any(|message| message.kind == MessageType::CONTINUATION);
-    let must_keep = must_continue && !continued;
+    let must_keep = is_last_chunk && !continued;
     let found = unused().find(|(at, message)| {
         let room = sizes.message_bytes(message);
-        let elsewhere =
-            || unused().any(|(other, message)| other != *at && sizes.fits_in(sizes.message_bytes(message), link));
-        sizes.fits_in(room, taken) && (!must_keep || sizes.fits_in(room - taken, link) || elsewhere())
+        let elsewhere = || {
+            unused().any(|(other, message)| {
+                other != *at && sizes.fits_in(sizes.message_bytes(message), continuation_message_bytes)
+            })
+        };
+        sizes.fits_in(room, needed)
+            && (!must_keep || sizes.fits_in(room - needed, continuation_message_bytes) || elsewhere())
     });
     found.map(|(at, _)| at)
 }
 
-/// Makes room for a continuation message of `link` bytes among the messages of a chunk. Returns the remaining messages,
-/// the position of unused space that is large enough, and the messages that must move. `None` if too few can move.
+/// Makes room for a continuation message of `continuation_message_bytes` among the messages of a chunk. Returns the
+/// remaining messages, the position of unused space that is large enough, and the messages that must move. `None` if
+/// too few can move.
 pub(super) fn make_continuation_room(
     messages: &[RawMessage],
-    link: usize,
+    continuation_message_bytes: usize,
     sizes: HeaderSizes,
 ) -> Option<(Vec<RawMessage>, usize, Vec<RawMessage>)> {
     let mut kept = messages.to_vec();
     let mut moved = Vec::new();
-    let large = |message: &RawMessage| sizes.fits_in(sizes.message_bytes(message), link);
+    let large = |message: &RawMessage| sizes.fits_in(sizes.message_bytes(message), continuation_message_bytes);
     loop {
         if let Some(at) = kept.iter().position(|message| message.is_unused() && large(message)) {
             return Some((kept, at, moved));

@@ -29,10 +29,10 @@ impl HeaderSizes {
         self.message_header_bytes + message.body.len().next_multiple_of(self.alignment_bytes)
     }
 
-    /// Whether `room` bytes can hold `taken`. A rest that is too small to be marked as unused goes to the end of the
+    /// Whether `room` bytes can hold `needed`. A rest that is too small to be marked as unused goes to the end of the
     /// chunk (see [`fill_with_unused_message`]). In version 1 nothing is that small.
-    pub fn fits_in(&self, room: usize, taken: usize) -> bool {
-        room >= taken
+    pub fn fits_in(&self, room: usize, needed: usize) -> bool {
+        room >= needed
     }
 
     /// Unused space of `room` bytes, its frame included; `None` if there is none to mark.

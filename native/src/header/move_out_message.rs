@@ -4,7 +4,7 @@ use h5live_cache::DependencyKind;
 use h5live_format::messages::{Continuation, MessageType};
 use h5live_format::{ContinuationChunk, RawMessage};
 
-use super::edit::{continuation_room, find_unused_message, merge_unused_messages, put_in_unused_space};
+use super::edit::{continuation_room, find_unused_room, merge_unused_messages, put_in_unused_space};
 use super::header_sizes::HeaderSizes;
 use super::{CachedHeader, HeaderChunk, must_stay_in_first_chunk};
 use crate::Result;
@@ -61,9 +61,11 @@ impl CachedHeader {
         mut moving: Vec<RawMessage>,
         sizes: HeaderSizes,
     ) -> Result<()> {
-        let link = sizes.message_header_bytes + sizes.continuation_bytes;
+        let continuation_message_bytes = sizes.message_header_bytes + sizes.continuation_bytes;
         let place = |messages: &[RawMessage]| {
-            messages.iter().position(|message| message.is_unused() && sizes.fits_in(sizes.message_bytes(message), link))
+            messages.iter().position(|message| {
+                message.is_unused() && sizes.fits_in(sizes.message_bytes(message), continuation_message_bytes)
+            })
         };
         while place(&messages).is_none() {
             // Some message of the first chunk makes way.
@@ -77,7 +79,7 @@ impl CachedHeader {
             merge_unused_messages(&mut messages, sizes.message_header_bytes);
         }
         let used: usize = moving.iter().map(|message| sizes.message_bytes(message)).sum();
-        let room = continuation_room(used, link);
+        let room = continuation_room(used, continuation_message_bytes);
         moving.extend(sizes.unused_message(room));
         let version = self.prefix.version;
         let len = ContinuationChunk::overhead(version) + (used + room) as u64;
@@ -124,7 +126,7 @@ impl CachedHeader {
 fn try_merge(messages: &[RawMessage], moving: &[RawMessage], sizes: HeaderSizes) -> Option<Vec<RawMessage>> {
     let mut messages = messages.to_vec();
     for message in moving {
-        let at = find_unused_message(&messages, sizes.message_bytes(message), sizes, true)?;
+        let at = find_unused_room(&messages, sizes.message_bytes(message), sizes, true)?;
         put_in_unused_space(&mut messages, at, message.clone(), sizes);
     }
     Some(messages)

@@ -109,8 +109,8 @@ impl DenseLinks {
     pub fn find_link(&self, header: &CachedHeader, name: &Name) -> Result<Option<LinkMessage>> {
         let hash = lookup3(name.as_bytes(), 0);
         let (mut found, mut collides) = (None, false);
-        let glance = |record: &[u8]| LinkNameRecord::compare_hash(record, hash);
-        self.storage.names.find_prefiltered(glance, |record| {
+        let prefilter = |record: &[u8]| LinkNameRecord::compare_hash(record, hash);
+        self.storage.names.find_prefiltered(prefilter, |record| {
             if record.hash != hash {
                 return Ok(record.hash.cmp(&hash));
             }
@@ -213,8 +213,8 @@ impl DenseLinks {
                 Ok::<_, Error>(order)
             };
             // The name is sought once: its place is where the record goes, if it is not there.
-            let glance = |record: &[u8]| LinkNameRecord::compare_hash(record, hash);
-            let there = self.storage.names.insert_if_absent_with(glance, compare, || {
+            let prefilter = |record: &[u8]| LinkNameRecord::compare_hash(record, hash);
+            let there = self.storage.names.insert_if_absent_with(prefilter, compare, || {
                 if collides.get() && !looked_through {
                     return Ok(None);
                 }

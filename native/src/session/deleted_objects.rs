@@ -11,11 +11,11 @@ use crate::links::DenseLinks;
 use crate::unlinked_objects::DeletePlan;
 
 impl NativeSession {
-    /// Counts the uses of what stays.
+    /// Takes the uses that are lost off the counts of what stays.
     ///
     /// # Errors
     /// If a header cannot be read or changed.
-    pub fn apply_use_counts(&self, plan: &DeletePlan) -> Result<()> {
+    pub fn subtract_lost_uses(&self, plan: &DeletePlan) -> Result<()> {
         for (addr, lost) in &plan.lost_uses {
             if !plan.deleted_objects.contains(addr) {
                 let _lock = self.lock_header(*addr);

@@ -17,7 +17,7 @@ pub(crate) struct FollowerPolicy {
     /// Bytes beyond its end that the file announces once others may follow.
     headroom: u64,
     /// What becomes of space that became unreachable while others follow.
-    reuse: ReusePolicy,
+    reuse_policy: ReusePolicy,
     /// Most bytes of such space.
     max_resting_bytes: u64,
     /// Who follows.
@@ -34,7 +34,7 @@ impl FollowerPolicy {
         FollowerPolicy {
             may_follow: AtomicBool::new(options.mode == Mode::SwmrWrite),
             headroom: options.headroom,
-            reuse: options.reuse_policy(has_generations),
+            reuse_policy: options.reuse_policy(has_generations),
             max_resting_bytes: options.max_resting_bytes,
             readers: options.readers,
             leaves_live: options.leaves_live,
@@ -64,18 +64,18 @@ impl FollowerPolicy {
     }
 
     /// What becomes of freed space while others follow.
-    pub fn reuse(&self) -> ReusePolicy {
-        self.reuse
+    pub fn reuse_policy(&self) -> ReusePolicy {
+        self.reuse_policy
     }
 
     /// Lets the space rest that becomes unreachable from here on, because others are about to follow.
     pub fn protect_freed_space(&self, space: &Space) {
-        space.set_reuse_policy(self.reuse);
+        space.set_reuse_policy(self.reuse_policy);
     }
 
     /// Whether what rests is free only when nobody else has the file open.
     pub fn reuses_only_when_unread(&self) -> bool {
-        self.reuse == ReusePolicy::WhenUnread
+        self.reuse_policy == ReusePolicy::WhenUnread
     }
 
     /// The status flags of a live file.
@@ -90,7 +90,7 @@ impl FollowerPolicy {
     ///
     /// # Errors
     /// If it cannot be written, or the file system has no files of that length.
-    pub fn announce_headroom(&self, cache: &Cache) -> Result<()> {
+    pub fn write_superblock_with_headroom(&self, cache: &Cache) -> Result<()> {
         match self.headroom {
             0 => cache.write_superblock()?,
             headroom => cache.preextend_superblock_eof(headroom)?,
@@ -104,7 +104,7 @@ impl FollowerPolicy {
     /// [`SwmrError::TooMuchResting`] if more rests than the options allow.
     #[inline]
     pub fn reclaim_if_unread(&self, space: &Space, lock: &LockHandle) -> Result<()> {
-        if self.reuse != ReusePolicy::WhenUnread || !self.may_be_followed() {
+        if self.reuse_policy != ReusePolicy::WhenUnread || !self.may_be_followed() {
             return Ok(());
         }
         space.reclaim_if_unread(false, || lock.is_sole_handle());
@@ -135,7 +135,7 @@ impl FollowerPolicy {
 
 /// What becomes of freed space in a session that lets no readers in: others may still have the file open that followed
 /// an earlier session.
-pub(crate) fn reuse_without_followers(others: OtherHandles, was_live: bool) -> ReusePolicy {
+pub(crate) fn reuse_policy_without_followers(others: OtherHandles, was_live: bool) -> ReusePolicy {
     match others {
         OtherHandles::None => ReusePolicy::AfterFlush,
         OtherHandles::Unknown if !was_live => ReusePolicy::AfterFlush,

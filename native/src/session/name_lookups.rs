@@ -8,7 +8,7 @@ use h5live_model::Name;
 use h5live_swmr::{LockHandle, RetryPolicy};
 
 use crate::adaptive_batch_limit::AdaptiveBatchLimit;
-use crate::seen_names::{NameScope, SeenNames};
+use crate::seen_names::{NameOwner, SeenNames};
 use crate::{Error, Mode, Result};
 
 /// Lookups and lists of names that are as stable as the mode of a session allows: a follower does not miss a name that
@@ -34,7 +34,7 @@ impl NameLookups {
     /// Whether a process writes the file that may change name indexes in place. Other programs cannot reach a storage
     /// that is no file.
     fn is_written_by_others(&self) -> bool {
-        self.is_follower() && self.lock.is_liveness_unlocked()
+        self.is_follower() && self.lock.has_no_h5live_writer()
     }
 
     /// Looks up a name with `find`.
@@ -43,7 +43,7 @@ impl NameLookups {
     /// Errors of `find`.
     pub fn find_name_with_retry<T>(
         &self,
-        of: NameScope,
+        of: NameOwner,
         name: &Name,
         mut find: impl FnMut() -> Result<Option<T>>,
     ) -> Result<Option<T>> {
@@ -79,7 +79,7 @@ impl NameLookups {
     /// Errors of `list_after`.
     pub fn list_names_with_retry<T>(
         &self,
-        of: NameScope,
+        of: NameOwner,
         name_of: impl Fn(&T) -> &Name,
         mut list_after: impl FnMut(Option<&Name>, &mut dyn FnMut(T) -> bool) -> Result<bool>,
     ) -> Result<Vec<T>> {
@@ -154,7 +154,7 @@ impl NameLookups {
     pub fn for_each_name_with_retry<T>(
         &self,
         each: &mut dyn FnMut(T) -> bool,
-        (of, name_of): (NameScope, impl Fn(&T) -> &Name),
+        (of, name_of): (NameOwner, impl Fn(&T) -> &Name),
         mut list_after: impl FnMut(Option<&Name>, &mut dyn FnMut(T) -> bool) -> Result<bool>,
     ) -> Result<()> {
         if !self.is_follower() && !self.mode.writes() {

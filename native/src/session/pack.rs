@@ -46,7 +46,7 @@ impl NativeSession {
         }
         let mut copies = Vec::new();
         for table in self.heaps.changed_symbol_tables() {
-            copies.extend(table.copy_nodes_down_below(limit).unwrap_or(None));
+            copies.extend(table.copy_nodes_before(limit).unwrap_or(None));
         }
         drop(operation);
         if packed || !copies.is_empty() {

@@ -178,12 +178,12 @@ impl DataRequest {
         let reservation = memory.reserve(bytes.saturating_mul(factor))?;
         // A scalar of numpy has the order of the machine.
         let is_native = dims.is_empty() && number.size <= 8 && number.size >= 4;
-        let is_safe = self.is_safe || self.format == Format::Csv || is_native;
-        let bytes = number.read(dataset, selected, is_safe)?;
+        let for_javascript = self.is_safe || self.format == Format::Csv || is_native;
+        let bytes = number.read(dataset, selected, for_javascript)?;
         let (content_type, name, bytes) = match self.format {
-            Format::Npy => (BYTES, "data.npy", formats::npy(&number.dtype(is_safe), &dims, &bytes)),
+            Format::Npy => (BYTES, "data.npy", formats::npy(&number.dtype(for_javascript), &dims, &bytes)),
             Format::Csv => ("text/csv", "data.csv", formats::csv(number, &dims, &bytes)?),
-            _ => ("image/tiff", "data.tiff", formats::tiff(number, is_safe, &dims, &bytes)?),
+            _ => ("image/tiff", "data.tiff", formats::tiff(number, for_javascript, &dims, &bytes)?),
         };
         Ok(Answer { memory: Some(reservation), file_name: Some(name), ..Answer::new(content_type, bytes) })
     }

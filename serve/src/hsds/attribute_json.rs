@@ -11,7 +11,7 @@ use super::element_text::{ElementWriter, TextFault};
 use super::faults::{bad_request, not_found};
 use super::hdf5_json_type::Hdf5JsonType;
 use super::json_members::{JsonMembers, list_text};
-use super::object_ids::{collection, kind_of};
+use super::object_ids::{collection_name, kind_of};
 use super::object_parts::{objects_below, shape_json, type_json};
 use super::object_times::ObjectTimes;
 use super::opened_domain::OpenedDomain;
@@ -162,7 +162,7 @@ fn listed(
 
 /// The address of an object.
 fn address(domain: &OpenedDomain, object: &Object) -> String {
-    format!("/{}/{}", collection(kind_of(object)), domain.ids.format_id_of(object).unwrap_or_default())
+    format!("/{}/{}", collection_name(kind_of(object)), domain.ids.format_id_of(object).unwrap_or_default())
 }
 
 /// The attributes of an object with their names, in the order that is asked for.

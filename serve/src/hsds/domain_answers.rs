@@ -196,12 +196,12 @@ fn set_counts(
 }
 
 /// `GET /groups`, `/datasets` and `/datatypes`: the identities of all but the root group.
-pub(super) fn collection(state: &AppState, call: &Call, kind: ObjectKind) -> Result<Answer, Fault> {
+pub(super) fn list_objects(state: &AppState, call: &Call, kind: ObjectKind) -> Result<Answer, Fault> {
     let domain = OpenedDomain::open_for_call(state, call)?;
     let root = domain.ids.root();
     let all = identities(state, &domain)?.into_iter().filter(|(of, id)| *of == kind && *id != root);
     let ids = Paging::of(call)?.page_links(all.map(|(_, id)| id).collect(), |id| id)?;
-    let name = super::object_ids::collection(kind);
+    let name = super::object_ids::collection_name(kind);
     let hrefs = call.hrefs(&[("self", &*format!("/{name}")), ("root", &format!("/groups/{root}")), ("home", "/")]);
     Ok(domain.json_answer(json!({ name: ids, "hrefs": hrefs }).to_string()))
 }

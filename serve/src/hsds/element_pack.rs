@@ -34,7 +34,7 @@ impl ElementPacker<'_> {
     /// If there is something in them that HSDS has no form for, or that cannot be read.
     pub fn encode_for_hsds(&self, datatype: &Datatype, raw: Vec<u8>) -> Result<PackedElements, Fault> {
         let size = (datatype.size() as usize).max(1);
-        if is_packed(datatype) {
+        if is_verbatim(datatype) {
             return Ok(PackedElements { bytes: raw });
         }
         if Hdf5JsonType::of(datatype).has_unserved_reference() {
@@ -62,7 +62,7 @@ impl ElementPacker<'_> {
                     self.pack_element(&member.datatype, part(element, at, member.datatype.size())?, into)?;
                 }
             }
-            Datatype::Array(t) if !is_packed(&t.base) => {
+            Datatype::Array(t) if !is_verbatim(&t.base) => {
                 let size = (t.base.size() as usize).max(1);
                 for inner in element.chunks_exact(size) {
                     self.pack_element(&t.base, inner, into)?;
@@ -114,7 +114,7 @@ impl ElementPacker<'_> {
     fn pack_sequence(&self, t: &VarLenType, is_text: bool, stored: &[u8], into: &mut Vec<u8>) -> Result<(), Fault> {
         let begin = into.len();
         into.extend_from_slice(&[0; 4]);
-        if is_text || is_packed(&t.base) {
+        if is_text || is_verbatim(&t.base) {
             into.extend_from_slice(stored);
         } else {
             for inner in stored.chunks_exact((t.base.size() as usize).max(1)) {
@@ -151,14 +151,14 @@ impl ElementPacker<'_> {
 }
 
 /// Whether HSDS sends elements as the file has them.
-pub(super) fn is_packed(datatype: &Datatype) -> bool {
+pub(super) fn is_verbatim(datatype: &Datatype) -> bool {
     match datatype {
         Datatype::VarLen(_) | Datatype::Reference(_) => false,
-        Datatype::Array(t) => is_packed(&t.base),
+        Datatype::Array(t) => is_verbatim(&t.base),
         Datatype::Compound(t) => {
             let mut at = 0;
             t.members.iter().all(|member| {
-                let is_next = member.offset == at && is_packed(&member.datatype);
+                let is_next = member.offset == at && is_verbatim(&member.datatype);
                 at = member.offset.saturating_add(member.datatype.size());
                 is_next
             }) && at == t.size

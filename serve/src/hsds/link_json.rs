@@ -9,7 +9,7 @@ use serde_json::{Value as Json, json};
 use super::call::Call;
 use super::faults::not_found;
 use super::json_members::{JsonMembers, list_text};
-use super::object_ids::collection;
+use super::object_ids::collection_name;
 use super::object_parts::objects_below;
 use super::object_times::ObjectTimes;
 use super::opened_domain::OpenedDomain;
@@ -122,8 +122,8 @@ impl ShownLink {
         json["title"] = self.title.as_str().into();
         let Some((call, group)) = call else { return json };
         if let ShownTarget::Hard(kind, id) = &self.target {
-            json["collection"] = collection(*kind).into();
-            json["target"] = call.href(&format!("/{}/{id}", collection(*kind))).into();
+            json["collection"] = collection_name(*kind).into();
+            json["target"] = call.href(&format!("/{}/{id}", collection_name(*kind))).into();
         }
         json["href"] = call.href(&format!("/groups/{group}/links/{}", self.title)).into();
         json
@@ -196,8 +196,8 @@ pub(super) fn one(domain: &OpenedDomain, call: &Call) -> Result<String, Fault> {
     let address = format!("{own}/links/{title}");
     let mut hrefs = vec![("self", address), ("home", "/".to_owned()), ("owner", own)];
     if let ShownTarget::Hard(kind, target) = &link.target {
-        found["collection"] = collection(*kind).into();
-        hrefs.push(("target", format!("/{}/{target}", collection(*kind))));
+        found["collection"] = collection_name(*kind).into();
+        hrefs.push(("target", format!("/{}/{target}", collection_name(*kind))));
     }
     let hrefs: Vec<_> = hrefs.iter().map(|(rel, path)| (*rel, path.as_str())).collect();
     Ok(json!({ "link": found, "created": time, "lastModified": time, "hrefs": call.hrefs(&hrefs) }).to_string())

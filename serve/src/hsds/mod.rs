@@ -45,7 +45,7 @@ use h5live::model::ObjectKind;
 type Work = fn(&AppState, &Call) -> Result<Answer, Fault>;
 
 /// Whether a request for `/` is one for HSDS: whether it names a domain.
-pub(crate) fn is_wanted(request: &Request) -> bool {
+pub(crate) fn names_domain(request: &Request) -> bool {
     call::domain_of(&Query::of(request.uri()), request.headers()).is_some()
 }
 
@@ -76,17 +76,17 @@ pub(crate) fn routes() -> Router<Arc<AppState>> {
     let collections: [(&str, Work, Work); 3] = [
         (
             "groups",
-            |s, c| domain_answers::collection(s, c, ObjectKind::Group),
+            |s, c| domain_answers::list_objects(s, c, ObjectKind::Group),
             |s, c| object_answers::object(s, c, ObjectKind::Group),
         ),
         (
             "datasets",
-            |s, c| domain_answers::collection(s, c, ObjectKind::Dataset),
+            |s, c| domain_answers::list_objects(s, c, ObjectKind::Dataset),
             |s, c| object_answers::object(s, c, ObjectKind::Dataset),
         ),
         (
             "datatypes",
-            |s, c| domain_answers::collection(s, c, ObjectKind::Datatype),
+            |s, c| domain_answers::list_objects(s, c, ObjectKind::Datatype),
             |s, c| object_answers::object(s, c, ObjectKind::Datatype),
         ),
     ];

@@ -8,7 +8,7 @@ use super::attribute_json::{self, AttributeValue};
 use super::call::Call;
 use super::domain_answers::form_of;
 use super::faults::{bad_request, not_found};
-use super::object_ids::{ClientId, collection, kind_of};
+use super::object_ids::{ClientId, collection_name, kind_of};
 use super::object_json;
 use super::object_parts::{shape_json, type_json};
 use super::object_times::ObjectTimes;
@@ -33,7 +33,7 @@ pub(super) fn object(state: &AppState, call: &Call, kind: ObjectKind) -> Result<
             }
             let found = path_walk::find(state, &domain, start, path, FollowedLinks::default())?.object;
             if kind_of(&found) != kind {
-                return Err(not_found(format!("No object of {} is at the path {path}", collection(kind))));
+                return Err(not_found(format!("No object of {} is at the path {path}", collection_name(kind))));
             }
             found
         }
@@ -136,7 +136,7 @@ pub(super) fn query(state: &AppState, call: &Call) -> Result<Answer, Fault> {
 fn owner(domain: &OpenedDomain, call: &Call) -> Result<Object, Fault> {
     let id = call.id()?;
     let given = call.path.trim_start_matches('/').split('/').next().unwrap_or_default();
-    match collection(ClientId::parse(id)?.kind) == given {
+    match collection_name(ClientId::parse(id)?.kind) == given {
         true => domain.object(id),
         false => Err(bad_request(format!("Invalid id: {id} is none of {given}"))),
     }

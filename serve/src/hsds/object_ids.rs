@@ -58,7 +58,7 @@ fn letter(kind: ObjectKind) -> Option<char> {
 }
 
 /// The collection of objects of a kind.
-pub(super) fn collection(kind: ObjectKind) -> &'static str {
+pub(super) fn collection_name(kind: ObjectKind) -> &'static str {
     match kind {
         ObjectKind::Group => "groups",
         ObjectKind::Dataset => "datasets",
@@ -134,7 +134,7 @@ impl ObjectIds {
     /// An object as references have it: its collection and its identity.
     pub fn reference_to(&self, object: &Object) -> Option<String> {
         let kind = kind_of(object);
-        self.format_id_of(object).map(|id| format!("{}/{id}", collection(kind)))
+        self.format_id_of(object).map(|id| format!("{}/{id}", collection_name(kind)))
     }
 
     /// With this, identities in the file become second halves, and back.

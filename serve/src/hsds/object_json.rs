@@ -10,7 +10,7 @@ use super::element_text::ElementWriter;
 use super::hdf5_json_type::Hdf5JsonType;
 use super::json_members::JsonMembers;
 use super::link_json;
-use super::object_ids::{collection, kind_of};
+use super::object_ids::{collection_name, kind_of};
 use super::object_parts::{info_of, shape_json, type_json};
 use super::object_times::ObjectTimes;
 use super::opened_domain::OpenedDomain;
@@ -188,7 +188,7 @@ pub(super) fn answer_json(
         json.push_member("bucket", bucket);
     }
     let id = domain.ids.format_id_of(object).unwrap_or_default();
-    let own = format!("/{}/{id}", collection(kind_of(object)));
+    let own = format!("/{}/{id}", collection_name(kind_of(object)));
     let (attributes, links, value) = (format!("{own}/attributes"), format!("{own}/links"), format!("{own}/value"));
     let root = format!("/groups/{}", domain.ids.root());
     let mut all = vec![("self", &*own), ("root", &*root), ("home", "/"), ("attributes", &*attributes)];

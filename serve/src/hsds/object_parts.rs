@@ -59,7 +59,7 @@ pub(super) fn shape_json(dataspace: &Dataspace, has_max: bool) -> Json {
     match dataspace {
         Dataspace::Null => json!({ "class": "H5S_NULL" }),
         Dataspace::Scalar => json!({ "class": "H5S_SCALAR" }),
-        Dataspace::Simple(shape) if has_max && shape.has_max_dims() => {
+        Dataspace::Simple(shape) if has_max && shape.states_max_dims() => {
             let max = |dim: &u64| if *dim == UNLIMITED { json!("H5S_UNLIMITED") } else { json!(dim) };
             let max: Vec<_> = shape.max_dims().iter().map(max).collect();
             json!({ "class": "H5S_SIMPLE", "dims": shape.dims(), "maxdims": max })

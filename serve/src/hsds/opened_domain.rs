@@ -9,7 +9,7 @@ use h5live::{Dataset, File, Group, Object};
 
 use super::call::Call;
 use super::faults::{bad_request, not_found};
-use super::object_ids::{ClientId, ObjectIds, collection};
+use super::object_ids::{ClientId, ObjectIds, collection_name};
 use crate::answer::Answer;
 use crate::catalog::{Named, Place};
 use crate::domain_facts::DomainDocuments;
@@ -104,7 +104,7 @@ impl OpenedDomain {
     pub fn requested_object(&self, call: &Call, kind: ObjectKind) -> Result<Object, Fault> {
         let id = call.id()?;
         if ClientId::parse(id)?.kind != kind {
-            return Err(bad_request(format!("Invalid id: {id} is none of {}", collection(kind))));
+            return Err(bad_request(format!("Invalid id: {id} is none of {}", collection_name(kind))));
         }
         self.object(id)
     }

@@ -69,7 +69,7 @@ impl DatasetCore {
             None => publish_growing_chunk(self)?,
             stored => stored,
         };
-        self.stage.count_bytes();
+        self.stage.update_staged_budget();
         let Some(rows) = stored else { return Ok(false) };
         self.publish.raise_published_end(rows);
         self.publish.restart_row_count();

@@ -61,7 +61,7 @@ impl StageState {
 
     /// Tells the budget how much is staged now. The caller holds the writer's lock.
     #[inline]
-    pub(crate) fn count_bytes(&self) {
+    pub(crate) fn update_staged_budget(&self) {
         if let Some(budget) = &self.staged_datasets.budget {
             let now = self.lock().memory_bytes();
             budget.adjust_staged_bytes(self.counted_bytes.swap(now, Ordering::AcqRel), now);
@@ -88,7 +88,7 @@ impl StageState {
 
     /// Refuses to stage anything once the file is being closed: it would be lost. The caller holds the writer's lock.
     #[inline]
-    pub(crate) fn check_accepts_elements(&self) -> Result<(), ErrorKind> {
+    pub(crate) fn check_not_closing(&self) -> Result<(), ErrorKind> {
         match self.staged_datasets.is_closing() {
             true => Err(h5live_model::Error::Closed.into()),
             false => Ok(()),

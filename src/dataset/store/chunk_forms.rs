@@ -34,7 +34,7 @@ impl ChunkForms<'_> {
         let chunk_rows = self.grid.chunk_dims().first().copied().unwrap_or(1);
         let row_bytes = staged.bytes.len() / usize::try_from(chunk_rows).unwrap_or(usize::MAX);
         Ok(match self.growing_chunk(coord)? {
-            None => ChunkStoreForm::FilteredIfShort { rows, chunk_rows },
+            None => ChunkStoreForm::FilteredIfWorth { rows, chunk_rows },
             Some(_) if staged.is_rewritten => ChunkStoreForm::Filtered,
             Some(GrowingChunk { rows: stored, encoded_bytes: None }) => {
                 ChunkStoreForm::UnfilteredTail(stored.min(rows) as usize * row_bytes..rows as usize * row_bytes)

@@ -30,7 +30,7 @@ pub(crate) enum ChunkStoreForm {
     /// Through the filters.
     Filtered,
     /// Through the filters, unless that makes it hardly shorter. It has `rows` of `chunk_rows` rows.
-    FilteredIfShort { rows: u64, chunk_rows: u64 },
+    FilteredIfWorth { rows: u64, chunk_rows: u64 },
     /// All of it, without filters.
     Unfiltered,
     /// These bytes, which come after those that the store has without filters.
@@ -71,7 +71,7 @@ impl GrowingChunks {
 
 /// Whether the first form of a growing chunk of `chunk_bytes` bytes, which has `rows` of `chunk_rows` rows, is the filtered
 /// one of `encoded` bytes. It is not if it is no shorter, or so long for so few rows that later ones will not be longer.
-pub(crate) fn is_short(chunk_bytes: usize, encoded: usize, rows: u64, chunk_rows: u64) -> bool {
+pub(crate) fn is_worth_filtering(chunk_bytes: usize, encoded: usize, rows: u64, chunk_rows: u64) -> bool {
     let (chunk, encoded) = (chunk_bytes as u128, encoded as u128);
     let is_long_for_its_rows = encoded * u128::from(chunk_rows) > 2 * u128::from(rows) * chunk;
     encoded < chunk && !(encoded * 4 > chunk && is_long_for_its_rows)
@@ -91,15 +91,15 @@ pub(crate) fn is_worth_unfiltered(chunk_bytes: usize, encoded: usize, stored: u6
 
 #[cfg(test)]
 mod tests {
-    use super::{is_short, is_worth_unfiltered};
+    use super::{is_worth_filtering, is_worth_unfiltered};
 
     #[test]
     fn the_first_form_is_filtered_if_that_makes_it_shorter_and_later_ones_may_be_longer() {
-        assert!(is_short(8000, 30, 1, 1000));
-        assert!(is_short(8000, 4000, 500, 1000), "half of the rows in half of the bytes");
-        assert!(!is_short(8000, 8004, 1, 1000), "a checksum only");
-        assert!(!is_short(8000, 5000, 100, 1000), "as long as it will ever be");
-        assert!(is_short(8000, 1900, 1, 1000), "but short");
+        assert!(is_worth_filtering(8000, 30, 1, 1000));
+        assert!(is_worth_filtering(8000, 4000, 500, 1000), "half of the rows in half of the bytes");
+        assert!(!is_worth_filtering(8000, 8004, 1, 1000), "a checksum only");
+        assert!(!is_worth_filtering(8000, 5000, 100, 1000), "as long as it will ever be");
+        assert!(is_worth_filtering(8000, 1900, 1, 1000), "but short");
     }
 
     #[test]

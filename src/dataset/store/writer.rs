@@ -5,7 +5,7 @@ use parking_lot::MutexGuard;
 
 use super::chunk_forms::ChunkForms;
 use super::encode_pipeline::{self, EncodeBuffers};
-use super::growing_chunks::{ChunkStoreForm, GrowingChunk, is_short};
+use super::growing_chunks::{ChunkStoreForm, GrowingChunk, is_worth_filtering};
 use super::part_writes::PartWrites;
 use super::stored_rows::{RowsToStore, store_rows};
 use crate::dataset::core::DatasetCore;
@@ -117,8 +117,8 @@ impl<'a> DatasetWriter<'a> {
             if *form != ChunkStoreForm::Unfiltered {
                 let mask = self.encode_chunk(&self.view, grid, coord, &staged.bytes, &mut memory.stored)?;
                 let is_kept = match *form {
-                    ChunkStoreForm::FilteredIfShort { rows, chunk_rows } => {
-                        is_short(chunk_bytes, memory.stored.len(), rows, chunk_rows)
+                    ChunkStoreForm::FilteredIfWorth { rows, chunk_rows } => {
+                        is_worth_filtering(chunk_bytes, memory.stored.len(), rows, chunk_rows)
                     }
                     _ => true,
                 };

@@ -21,7 +21,7 @@ pub(super) fn try_append_next_rows<'a>(
     stored: impl FnOnce(&DatasetSpec) -> Option<&'a [u8]>,
 ) -> Result<bool, DatasetError> {
     let _alone = core.stage.lock_writer();
-    core.stage.check_accepts_elements()?;
+    core.stage.check_not_closing()?;
     let stage = core.stage.lock();
     if stage.rows.is_none() {
         return Ok(false);

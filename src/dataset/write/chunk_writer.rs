@@ -47,7 +47,7 @@ impl<S: ElementSource> ChunkWriter<'_, S> {
         let start = self.grid.start_of(coord);
         let sides = start.iter().zip(self.grid.chunk_dims()).zip(&view.extent);
         let inside: u64 = sides.map(|((start, size), extent)| (*size).min(extent.saturating_sub(*start))).product();
-        let selected = single.map_or_else(|| self.cut.elements_in(coord), |run| run.len);
+        let selected = single.map_or_else(|| self.cut.distinct_elements_in(coord), |run| run.len);
         // A chunk into which the extent may still grow is staged.
         let ends = start.iter().zip(self.grid.chunk_dims()).map(|(start, size)| start.saturating_add(*size));
         let grows = ends

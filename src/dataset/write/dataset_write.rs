@@ -260,7 +260,7 @@ impl Dataset {
             T::encode_elements(&encoder, values, &mut bytes, size, self.context())?;
             rows.append(&mut writer, &RawSource { bytes: &bytes, size })
         })?;
-        self.count_rows(values.len() as u64)
+        self.flush_if_rows_due(values.len() as u64)
     }
 
     /// Appends rows of dynamic values.
@@ -275,7 +275,7 @@ impl Dataset {
             let plan = EncodePlan::new(&writer.view.spec.datatype)?;
             rows.append(&mut writer, &ValueSource { values, plan: &plan, context: self.context() })
         })?;
-        self.count_rows(values.len() as u64)
+        self.flush_if_rows_due(values.len() as u64)
     }
 
     /// Appends rows of elements in the file's type, without conversion.
@@ -286,7 +286,7 @@ impl Dataset {
         self.file.shared().publisher.take_deferred_error()?;
         let size = self.with_error_path(|| Ok(self.core.stored_element_size()?))?;
         self.append_unpublished_rows(bytes)?;
-        self.count_rows((bytes.len() / size) as u64)
+        self.flush_if_rows_due((bytes.len() / size) as u64)
     }
 
     /// Appends rows of elements of another datatype, which are converted as by [`Dataset::write_as`]. Members of a
@@ -344,7 +344,7 @@ impl Dataset {
     }
 
     /// Counts appended rows, and flushes when they are as many as the options say.
-    pub(crate) fn count_rows(&self, values: u64) -> Result<()> {
+    pub(crate) fn flush_if_rows_due(&self, values: u64) -> Result<()> {
         let Some(max_rows) = self.file.shared().options.publish_rows else { return Ok(()) };
         let per_row = self.with_error_path(|| Ok(elements_per_row(&self.core.spec_snapshot()?)?))?;
         let rows = values / per_row.max(1);

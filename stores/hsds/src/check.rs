@@ -203,7 +203,7 @@ impl CheckedDomain<'_> {
             }
             found.push((Some(name.to_string()), target));
         }
-        for used in document.referenced_objects().into_iter().filter(|used| kind(*used) == Some(ObjectKind::Datatype)) {
+        for used in document.known_used_objects().into_iter().filter(|used| kind(*used) == Some(ObjectKind::Datatype)) {
             let is_linked = found.iter().any(|(name, target)| name.is_some() && *target == used);
             if !self.documents.contains_key(&used) && !is_linked {
                 let used = self.session.domain.text(used);
@@ -251,7 +251,7 @@ impl CheckedDomain<'_> {
                     return Ok(());
                 };
                 let decoded =
-                    form.decode(key, &found.bytes).and_then(|stored| form.to_native_elements(key, &stored, (1, 1)));
+                    form.decode(key, &found.bytes).and_then(|stored| form.to_model_elements(key, &stored, (1, 1)));
                 if let Err(error) = decoded {
                     bad.lock().push((Some(id), HsdsFault::Chunk { coord: coord.clone(), fault: error.to_string() }));
                 }

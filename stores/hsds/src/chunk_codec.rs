@@ -31,7 +31,7 @@ fn damaged(key: &str, source: impl Into<Box<dyn std::error::Error + Send + Sync>
 
 impl ChunkCodec {
     /// Bytes of a chunk where it crosses the seam.
-    pub fn native_chunk_bytes(&self) -> u64 {
+    pub fn model_chunk_bytes(&self) -> u64 {
         (self.codec.model_element_size() as u64).saturating_mul(self.elements as u64)
     }
 
@@ -57,7 +57,7 @@ impl ChunkCodec {
         };
         if let (true, Some(size), Some(element)) = (self.encoding.is_bit_shuffled(), expected, self.codec.stored_size())
         {
-            decoded = undone(&[self.encoding.bit_shuffle_filter(element as u32)], &decoded, size)?.into();
+            decoded = undone(&[ChunkEncoding::bit_shuffle_lz4_filter(element as u32)], &decoded, size)?.into();
         }
         match expected {
             Some(expected) if expected != decoded.len() as u64 => {
@@ -76,7 +76,7 @@ impl ChunkCodec {
         let too_long = || ModelError::Invalid("a chunk has less than 2 GiB in this store".to_owned());
         let shuffled = match (self.encoding.is_bit_shuffled(), self.codec.stored_size()) {
             (true, Some(element)) => {
-                let filter = self.encoding.bit_shuffle_filter(element as u32);
+                let filter = ChunkEncoding::bit_shuffle_lz4_filter(element as u32);
                 let (bytes, mask) = self.unfilter.filter(&[filter], &stored).map_err(|_| {
                     ModelError::Unsupported("writing chunks that go through bitshuffle, without that filter")
                 })?;
@@ -97,11 +97,11 @@ impl ChunkCodec {
     ///
     /// # Errors
     /// [`HsdsError::Chunk`], [`ModelError::Allocation`].
-    pub fn to_native_elements(&self, key: &str, stored: &[u8], holder_id_and_version: (u32, u32)) -> Result<Vec<u8>> {
+    pub fn to_model_elements(&self, key: &str, stored: &[u8], holder_id_and_version: (u32, u32)) -> Result<Vec<u8>> {
         if self.codec.is_verbatim() {
             return Ok(stored.to_vec());
         }
-        let mut seam = self.max_allocation.zeroed(self.native_chunk_bytes())?;
+        let mut seam = self.max_allocation.zeroed(self.model_chunk_bytes())?;
         self.codec
             .unpack(stored, self.elements, holder_id_and_version.0, holder_id_and_version.1, &mut seam)
             .map_err(|error| damaged(key, error))?;

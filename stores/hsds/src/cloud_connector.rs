@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use h5live_model::{
-    Capabilities, Connector, ConnectorOptions, CrossFileLinkKind, DurabilitySupport, FileDiagnosis, Location,
+    Capabilities, Connector, ConnectorOptions, DurabilitySupport, FileDiagnosis, LinkedStoreRole, Location,
     LocationWatch, Maintenance, Mode, Name, OpenError, OpenRequest, PathProbe, ReclaimReport, RepairReport, Store,
     StoreCheckOptions, StoreCheckReport, StoreIdentity, TrustOrigin,
 };
@@ -156,11 +156,11 @@ impl Connector for HsdsCloudConnector {
 
     fn open(&self, at: &Location, how: &OpenRequest<'_>) -> Result<Arc<dyn Store>, OpenError> {
         let session = HsdsCloudConnector::open_as(at, how, opened_stores::makes_drafts(self.opened.as_ref()))?;
-        Ok(opened_stores::kept(self.opened.as_ref(), HsdsStore::new(session)))
+        Ok(opened_stores::remember_opened(self.opened.as_ref(), HsdsStore::new(session)))
     }
 
     /// A domain of the same bucket.
-    fn linked_locations(&self, base: Option<&Location>, name: &Name, _: CrossFileLinkKind) -> Vec<Location> {
+    fn linked_locations(&self, base: Option<&Location>, name: &Name, _: LinkedStoreRole) -> Vec<Location> {
         let place = base.and_then(|base| CloudDomainPath::of(base, &options_of(base).schema).ok());
         let linked = place.and_then(|place| place.linked_domain_url(name.as_str()?));
         linked.into_iter().map(Location::from).collect()

@@ -74,7 +74,7 @@ fn discard_domain(session: &HsdsSession, state: &mut SessionState) -> Result<()>
             session.engine.delete_many(&[key])?;
         }
     }
-    session.engine.discard()
+    session.engine.close_never_created()
 }
 
 /// Whether the domain is new, and not written yet.
@@ -301,7 +301,7 @@ fn waves(state: &SessionState, ids: &[ObjectId]) -> Vec<Vec<ObjectId>> {
 
 /// What has to be seen before an object.
 fn before(state: &SessionState, id: ObjectId, all: bool) -> Vec<ObjectId> {
-    let uses = state.cached_with_tag(id).map(|stored| stored.document.referenced_objects()).unwrap_or_default();
+    let uses = state.cached_with_tag(id).map(|stored| stored.document.known_used_objects()).unwrap_or_default();
     let mut found: Vec<ObjectId> = uses.into_iter().filter(|used| all || state.is_new(*used)).collect();
     found.extend(state.after.get(&id).into_iter().flatten());
     found.retain(|earlier| state.dirty.contains(earlier));

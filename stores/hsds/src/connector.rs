@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use h5live_model::{
-    AllocationLimit, Capabilities, Connector, ConnectorOptions, CrossFileLinkKind, DurabilitySupport, Location,
+    AllocationLimit, Capabilities, Connector, ConnectorOptions, DurabilitySupport, LinkedStoreRole, Location,
     LocationWatch, Maintenance, Mode, Name, NoFilters, ObjectSpec, OpenError, OpenRequest, PathProbe, Store,
     StoreIdentity, TrustOrigin, Url,
 };
@@ -175,11 +175,11 @@ impl Connector for HsdsConnector {
 
     fn open(&self, at: &Location, how: &OpenRequest<'_>) -> Result<Arc<dyn Store>, OpenError> {
         let session = HsdsConnector::open_as(at, how, opened_stores::makes_drafts(self.opened.as_ref()))?;
-        Ok(opened_stores::kept(self.opened.as_ref(), HsdsStore::new(session)))
+        Ok(opened_stores::remember_opened(self.opened.as_ref(), HsdsStore::new(session)))
     }
 
     /// A domain of the same bucket.
-    fn linked_locations(&self, base: Option<&Location>, name: &Name, _: CrossFileLinkKind) -> Vec<Location> {
+    fn linked_locations(&self, base: Option<&Location>, name: &Name, _: LinkedStoreRole) -> Vec<Location> {
         let place = base.and_then(|base| place_of(base, &options_of(base)).ok());
         let (Some(place), Some(name)) = (place, name.as_str()) else { return Vec::new() };
         place.resolve_external_link(name).map(|text| Url::literal(CONNECTOR, &text).into()).into_iter().collect()

@@ -81,7 +81,7 @@ impl HsdsDataset {
         let open = |table| Ok(Arc::new(HsdsDataset::open(session, table)?) as Arc<dyn ChunkStore>);
         let native = LinkedHdf5Chunks::of_dataset(session, &document, &spec, &open)?;
         let form = session.chunk_codec(&document, &spec);
-        let is_small = has_one_chunk(&spec) && form.native_chunk_bytes() <= MAX_CHUNK_BYTES;
+        let is_small = has_one_chunk(&spec) && form.model_chunk_bytes() <= MAX_CHUNK_BYTES;
         let is_read_ahead = is_small && native.is_none() && session.described.mode == Mode::Read;
         let (seen, partitions) = (RwLock::new(Arc::new(spec)), document.chunk_partition_count());
         // An earlier handle may have looked chunks up that others have written since.
@@ -118,7 +118,7 @@ impl HsdsDataset {
             ),
             false => Some((0, 0)),
         };
-        holder.map(|holder| self.form.to_native_elements(&key, &stored, holder)).transpose()
+        holder.map(|holder| self.form.to_model_elements(&key, &stored, holder)).transpose()
     }
 
     /// Reads a chunk that is an object; `None` if it is not there.
@@ -223,7 +223,7 @@ impl HsdsDataset {
 
     /// Fetches chunks that lie in a native file, many at a time.
     fn read_native_chunks(&self, wanted: &[ChunkReadRequest<'_>], budget: usize, each: &ChunkSink<'_>) -> Result<()> {
-        let fitting = (budget as u64).checked_div(self.form.native_chunk_bytes()).unwrap_or(1);
+        let fitting = (budget as u64).checked_div(self.form.model_chunk_bytes()).unwrap_or(1);
         let readers = usize::try_from(fitting).unwrap_or(usize::MAX).clamp(1, MAX_NATIVE_READERS).min(wanted.len());
         let (next, failed) = (AtomicUsize::new(0), Mutex::new(None));
         let work = || {
@@ -364,7 +364,7 @@ impl HsdsDataset {
     }
 
     fn stored(&self, coord: ChunkCoord) -> StoredChunk {
-        StoredChunk { coord, offset: None, size: self.form.native_chunk_bytes(), filter_mask: 0 }
+        StoredChunk { coord, offset: None, size: self.form.model_chunk_bytes(), filter_mask: 0 }
     }
 
     /// Changes the dataset as a batch says, without its publication.
@@ -470,7 +470,7 @@ impl ChunkStore for HsdsDataset {
         if self.native.is_some() {
             return self.read_native_chunks(wanted, budget, each);
         }
-        let chunk_bytes = self.form.native_chunk_bytes();
+        let chunk_bytes = self.form.model_chunk_bytes();
         let limit = AllocationLimit::new(budget as u64);
         for read in wanted {
             limit.check(read.part.as_ref().map_or(chunk_bytes, |part| part.end.saturating_sub(part.start)))?;

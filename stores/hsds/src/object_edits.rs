@@ -251,7 +251,7 @@ impl HsdsSession {
             match self.document_with_entries(id, EntryQuery::All) {
                 Ok(document) => {
                     self.state_mut()?.delete(id);
-                    ids.extend(document.referenced_objects());
+                    ids.extend(document.known_used_objects());
                 }
                 // It was deleted already, or was never there.
                 Err(ModelError::NoObject(_)) => {}
@@ -277,7 +277,7 @@ impl HsdsSession {
         }
         state.delete(id);
         drop(state);
-        self.release(document.referenced_objects())
+        self.release(document.known_used_objects())
     }
 
     /// Sets an attribute.

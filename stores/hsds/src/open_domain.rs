@@ -11,7 +11,7 @@ use crate::engine::{ChunkBatchingEngine, ObjectEngine};
 use crate::error::{HsdsError, damaged_object_error, invalid_error};
 use crate::holders::VarLenTokenTable;
 use crate::layout::{
-    AclRight, DomainDocument, DomainId, ELEMENT_SIZES, ObjectDocument, ShardingThreshold, check_domain_path,
+    AclRight, DomainDocument, DomainId, ObjectDocument, ShardingThreshold, VLEN_AND_REFERENCE_SIZES, check_domain_path,
 };
 use crate::random::random;
 use crate::session::{CONNECTOR, HsdsOpenRequest, HsdsSession, capabilities, domain_key, unix_seconds_now};
@@ -55,7 +55,7 @@ impl HsdsSession {
             }
         };
         let mut described = SessionInfo::new(CONNECTOR, request.mode, domain.root(), capabilities(engine.durability()));
-        described.element_sizes = ELEMENT_SIZES;
+        described.element_sizes = VLEN_AND_REFERENCE_SIZES;
         let share = |part: u64| usize::try_from(request.metadata_cache / part).unwrap_or(usize::MAX);
         let session = HsdsSession {
             described,
@@ -83,7 +83,7 @@ impl HsdsSession {
             && let Err(refused) = check_create_right(&session.engine, session.user.as_deref(), &request.domain)
         {
             // Of what is refused, nothing is left.
-            let _ = session.engine.discard();
+            let _ = session.engine.close_never_created();
             return Err(refused);
         }
         match makes {

@@ -44,7 +44,7 @@ pub(crate) fn makes_drafts(by: Option<&LastOpenedStore>) -> bool {
 }
 
 /// A session that was opened, of which a handle is kept if somebody wants one.
-pub(crate) fn kept(by: Option<&LastOpenedStore>, store: HsdsStore) -> Arc<dyn Store> {
+pub(crate) fn remember_opened(by: Option<&LastOpenedStore>, store: HsdsStore) -> Arc<dyn Store> {
     if let Some(by) = by {
         *by.last.lock() = Some(store.clone());
     }

@@ -3,7 +3,7 @@
 use h5live_model::{Error as ModelError, ObjectKind, ReferenceKind, ReferenceType, Referent, ReferentPart, Result};
 
 use crate::error::{damaged_object_error, invalid_error};
-use crate::layout::{ELEMENT_SIZES, VarLenToken, reference_from_bytes, variable_length_reference_bytes};
+use crate::layout::{VLEN_AND_REFERENCE_SIZES, VarLenToken, reference_from_bytes, variable_length_reference_bytes};
 use crate::session::HsdsSession;
 
 impl HsdsSession {
@@ -27,7 +27,7 @@ impl HsdsSession {
     /// # Errors
     /// [`ModelError::NoObject`], [`ModelError::Invalid`], [`ModelError::Unsupported`].
     pub fn encode_reference(&self, form: &ReferenceType, to: &Referent) -> Result<Vec<u8>> {
-        if form.size != ELEMENT_SIZES.reference_size(form.kind) {
+        if form.size != VLEN_AND_REFERENCE_SIZES.reference_size(form.kind) {
             return Err(ModelError::Invalid("such elements have another size".to_owned()));
         }
         let document = to.file.is_none().then(|| self.document(to.object)).transpose()?;

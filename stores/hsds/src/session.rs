@@ -231,7 +231,7 @@ impl HsdsSession {
             drop(self.fetch(part, None)?);
             for id in part {
                 match self.with_entries_ignoring_rights(*id, EntryQuery::All) {
-                    Ok(document) => drop(uses_of.insert(*id, document.referenced_objects())),
+                    Ok(document) => drop(uses_of.insert(*id, document.known_used_objects())),
                     // It is gone, and uses nothing.
                     Err(ModelError::NoObject(_)) => {}
                     Err(error) => return Err(error),

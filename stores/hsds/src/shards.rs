@@ -46,7 +46,7 @@ impl HsdsSession {
             }
             let ReadShards { found, missing } = self.read_shards(&document, &wanted)?;
             drop(document);
-            self.state.write().add_read_shards(id, found);
+            self.state.write().add_loaded_shards(id, found);
             let Some(missing) = missing else { continue };
             if self.described.mode.writes() || !self.revalidate(id)? {
                 return Err(damaged_object_error(&self.domain.shard_key(id, missing))(LayoutError::NoShard));
@@ -126,7 +126,7 @@ fn spread(session: &HsdsSession, state: &mut SessionState, id: ObjectId, class: 
         return Err(damaged_object_error(&document.shard_key(missing))(LayoutError::NoShard));
     }
     drop(document);
-    state.add_read_shards(id, found);
+    state.add_loaded_shards(id, found);
     let old =
         state.change(id, |document| document.reshard_if_needed(class, session.sharding).map_err(invalid_error))?;
     state.old_shards.entry(id).or_default().extend(old);

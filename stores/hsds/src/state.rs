@@ -158,11 +158,11 @@ impl SessionState {
         self.documents.insert(id, stored);
     }
 
-    /// Takes up shards that were read, as far as the document that the session has names them.
-    pub fn add_read_shards(&mut self, id: ObjectId, shards: Vec<(ShardId, Arc<Members>)>) {
+    /// Takes up shards that were loaded, as far as the document that the session has names them.
+    pub fn add_loaded_shards(&mut self, id: ObjectId, shards: Vec<(ShardId, Arc<Members>)>) {
         let Some(stored) = self.documents.get_mut(&id).filter(|_| !shards.is_empty()) else { return };
         let document = Arc::make_mut(&mut stored.document);
-        shards.into_iter().for_each(|(shard, entries)| document.add_read_shard(shard, entries));
+        shards.into_iter().for_each(|(shard, entries)| document.add_loaded_shard(shard, entries));
     }
 
     /// Adds a new object.
@@ -238,7 +238,7 @@ impl SessionState {
     /// the session has.
     pub fn set_reference_counts(&mut self, mut uses_of: HashMap<ObjectId, Vec<ObjectId>>) {
         for (id, stored) in &self.documents {
-            let now = stored.document.referenced_objects();
+            let now = stored.document.known_used_objects();
             if stored.document.missing_shards(EntryQuery::All).is_empty() {
                 uses_of.insert(*id, now);
                 continue;

@@ -14,7 +14,7 @@ use parking_lot::Mutex;
 use crate::dataset::HsdsDataset;
 use crate::engine::{ObjectEngine, RequestCounts};
 use crate::error::{damaged_object_error, invalid_error};
-use crate::layout::{ELEMENT_SIZES, EntryQuery, LinksOrAttributes, VarLenToken, kind};
+use crate::layout::{EntryQuery, LinksOrAttributes, VLEN_AND_REFERENCE_SIZES, VarLenToken, kind};
 use crate::session::{HsdsOpenRequest, HsdsSession, system_time_from_unix};
 use crate::watch::HsdsWatch;
 
@@ -222,7 +222,7 @@ impl Store for HsdsStore {
             return self.session.encode_reference(form, to);
         }
         self.session.check_open()?;
-        if to.file.is_some() || to.part != ReferentPart::Whole || form.size != ELEMENT_SIZES.object {
+        if to.file.is_some() || to.part != ReferentPart::Whole || form.size != VLEN_AND_REFERENCE_SIZES.object {
             return Err(ModelError::Invalid("such elements refer to whole objects of the same domain".to_owned()));
         }
         self.session.document(to.object)?;

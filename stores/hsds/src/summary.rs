@@ -13,7 +13,7 @@ use serde_json::{Map, Value, json};
 
 use crate::engine::{ListedObject, ObjectEngine, ObjectPut};
 use crate::error::damaged_object_error;
-use crate::layout::{DomainId, ElementCodec, ObjectDocument, SUMMARY_FILE, chunk_of_key, kind};
+use crate::layout::{DomainId, ElementCodec, INFO_FILE, ObjectDocument, chunk_of_key, kind};
 use crate::session::{HsdsSession, unix_seconds_now};
 use crate::state::SessionState;
 
@@ -62,7 +62,7 @@ pub fn write_domain_summary_if_countable(session: &HsdsSession, state: &SessionS
     if counts.objects > limit || !count_elements(session, state, &mut counts)? {
         return Ok(());
     }
-    let key = format!("{}/{SUMMARY_FILE}", session.domain.prefix());
+    let key = format!("{}/{INFO_FILE}", session.domain.prefix());
     let bytes = counts.to_json(session.domain, (start, unix_seconds_now())).to_string().into_bytes();
     session.engine.put_many(vec![ObjectPut { key, bytes }]).map(drop)
 }

@@ -25,7 +25,7 @@ fn open(folder: &Path, mode: Mode, checksums: bool) -> Result<KvStore> {
         durability: DurabilitySupport::OnRequest,
         max_allocation: AllocationLimit::default(),
         unfilter: Arc::new(NoFilters),
-        max_uncommitted: KvOpenRequest::MAX_UNCOMMITTED,
+        max_uncommitted: KvOpenRequest::DEFAULT_MAX_UNCOMMITTED_BYTES,
         random: 1,
         checksums,
     };

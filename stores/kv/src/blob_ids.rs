@@ -5,21 +5,21 @@ use crate::layout::BlobId;
 /// Makes UUIDs of which no two are the same: a random number for each session, and a count.
 #[derive(Debug)]
 pub struct BlobIdGenerator {
-    session: u64,
+    random: u64,
     count: u64,
 }
 
 impl BlobIdGenerator {
     /// The UUIDs of a session with this random number.
-    pub fn new(session: u64) -> Self {
-        BlobIdGenerator { session, count: 0 }
+    pub fn new(random: u64) -> Self {
+        BlobIdGenerator { random, count: 0 }
     }
 
     /// A new one, behind all earlier ones of this session in the order of keys.
     pub fn next_id(&mut self) -> BlobId {
         self.count += 1;
         let mut bytes = [0; 16];
-        bytes[..8].copy_from_slice(&self.session.to_be_bytes());
+        bytes[..8].copy_from_slice(&self.random.to_be_bytes());
         bytes[8..].copy_from_slice(&self.count.to_be_bytes());
         // A UUID of version 4, variant 1 (RFC 9562).
         bytes[6] = bytes[6] & 0x0f | 0x40;

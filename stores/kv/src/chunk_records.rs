@@ -14,7 +14,7 @@ use h5live_model::{
 use crate::contiguous_cut::AutoChunkLayout;
 use crate::engine::{KeySpan, ViewWithEdits};
 use crate::error::damaged_object_error;
-use crate::layout::{EngineKey, PIECE_BYTES, RecordKey, key};
+use crate::layout::{CHUNK_PIECE_BYTES, EngineKey, RecordKey, key};
 use crate::objects::contradiction;
 use crate::state::KvState;
 
@@ -79,7 +79,7 @@ impl ChunkRecordLayout {
     /// The chunk in which a piece lies that belongs to what begins at an element (`[rank]`), and where in it the piece begins
     /// (bytes).
     pub fn place_of_piece(&self, start: &[u64], piece: u32) -> Option<(ChunkCoord, u64)> {
-        let within = u64::from(piece) * PIECE_BYTES;
+        let within = u64::from(piece) * CHUNK_PIECE_BYTES;
         match &self.cut {
             Some(cut) => Some((ChunkCoord::origin(start.len()), cut.byte_offset_of_chunk(start)?.checked_add(within)?)),
             None => Some((self.coord(start), within)),
@@ -98,7 +98,7 @@ impl ChunkRecordLayout {
 
     /// The key of all of a chunk without filters, if it has one piece.
     pub fn single_piece_key(&self, dataset: ObjectId, coord: &ChunkCoord) -> Option<EngineKey> {
-        let is_single = !self.is_filtered && self.cut.is_none() && self.bytes <= PIECE_BYTES;
+        let is_single = !self.is_filtered && self.cut.is_none() && self.bytes <= CHUNK_PIECE_BYTES;
         is_single.then(|| key::chunk_piece(dataset, &self.start(coord), 0))
     }
 
@@ -111,9 +111,10 @@ impl ChunkRecordLayout {
                 Some(cut) => cut.chunk_at_byte(position),
                 None => (self.start(coord), position, u64::MAX),
             };
-            let within = (within_chunk % PIECE_BYTES) as usize;
-            let part = (PIECE_BYTES as usize - within).min(len - done).min(usize::try_from(left).unwrap_or(usize::MAX));
-            let piece = (within_chunk / PIECE_BYTES) as u32;
+            let within = (within_chunk % CHUNK_PIECE_BYTES) as usize;
+            let part =
+                (CHUNK_PIECE_BYTES as usize - within).min(len - done).min(usize::try_from(left).unwrap_or(usize::MAX));
+            let piece = (within_chunk / CHUNK_PIECE_BYTES) as u32;
             runs.push(PieceRun { start, piece, within: within..within + part, of_run: done..done + part });
             done += part;
         }
@@ -128,7 +129,7 @@ impl PieceRun {
 
     /// Where the run begins in the stored chunk (bytes), which begins with an element.
     fn begin(&self) -> u64 {
-        u64::from(self.piece) * PIECE_BYTES + self.within.start as u64
+        u64::from(self.piece) * CHUNK_PIECE_BYTES + self.within.start as u64
     }
 }
 
@@ -145,7 +146,7 @@ fn stored_len(spec: &DatasetSpec, at: u64, bytes: &[u8]) -> usize {
 }
 
 /// Stores a whole chunk without filters.
-pub fn put_whole(state: &mut KvState, id: ObjectId, spec: &DatasetSpec, coord: &ChunkCoord, bytes: &[u8]) {
+pub fn put_unfiltered(state: &mut KvState, id: ObjectId, spec: &DatasetSpec, coord: &ChunkCoord, bytes: &[u8]) {
     for run in ChunkRecordLayout::of(spec).piece_runs(coord, 0, bytes.len()) {
         let bytes = &bytes[run.of_run.clone()];
         let len = stored_len(spec, run.begin(), bytes);
@@ -184,7 +185,7 @@ pub fn overwrite_chunk_range(
     for run in shape.piece_runs(coord, at, bytes.len()) {
         let (key, within) = (run.key(id), run.within.clone());
         let first = key::chunk_piece(id, &run.start, 0);
-        if run.piece != 0 && !state.snapshot().has(first.as_bytes())? {
+        if run.piece != 0 && !state.view_with_edits().has(first.as_bytes())? {
             state.put(&first, []);
         }
         let overwrite = |stored: &mut Vec<u8>| {
@@ -192,19 +193,19 @@ pub fn overwrite_chunk_range(
                 let known = stored.len();
                 stored.resize(within.end, 0);
                 // Only what lies before the part is not overwritten.
-                let begin = u64::from(run.piece) * PIECE_BYTES + known as u64;
+                let begin = u64::from(run.piece) * CHUNK_PIECE_BYTES + known as u64;
                 spec.fill_into(begin, &mut stored[known..within.start.max(known)]);
             }
             stored[within.clone()].copy_from_slice(&bytes[run.of_run.clone()]);
         };
         if !state.edits.update(key.as_bytes(), overwrite) {
-            let is_whole = within.len() as u64 == PIECE_BYTES;
+            let is_whole = within.len() as u64 == CHUNK_PIECE_BYTES;
             if is_whole {
                 state.put_concatenated(&key, &[&bytes[run.of_run.clone()]]);
                 continue;
             }
             let mut stored = state.edits.take_spare_buffer(within.end);
-            state.snapshot().with_value(key.as_bytes(), &mut |known| stored.extend_from_slice(known))?;
+            state.view_with_edits().with_value(key.as_bytes(), &mut |known| stored.extend_from_slice(known))?;
             overwrite(&mut stored);
             state.edits.put(key.as_bytes(), stored);
         }
@@ -375,7 +376,7 @@ pub fn for_each_decoded(
 pub fn delete_chunks_outside(state: &mut KvState, id: ObjectId, dims: &[u64]) -> Result<()> {
     let mut outside = Vec::new();
     let mut failure = None;
-    state.snapshot().scan(&KeySpan::from(&key::chunks(id)), &mut |key, _| {
+    state.view_with_edits().scan(&KeySpan::from(&key::chunks(id)), &mut |key, _| {
         match EngineKey::parse(key) {
             Ok((_, RecordKey::ChunkPiece { start, .. } | RecordKey::FilteredChunk { start }))
                 if start.iter().zip(dims).any(|(start, dim)| start >= dim) =>
@@ -410,14 +411,15 @@ mod tests {
 
     #[test]
     fn a_run_is_cut_where_pieces_end() {
-        let piece = PIECE_BYTES as usize;
-        let shape = ChunkRecordLayout::of(&bytes_of(&[9 * PIECE_BYTES], Layout::Chunked(vec![3 * PIECE_BYTES])));
+        let piece = CHUNK_PIECE_BYTES as usize;
+        let shape =
+            ChunkRecordLayout::of(&bytes_of(&[9 * CHUNK_PIECE_BYTES], Layout::Chunked(vec![3 * CHUNK_PIECE_BYTES])));
         let coord = ChunkCoord::new(&[2]);
-        let run = |piece, within, of_run| PieceRun { start: vec![6 * PIECE_BYTES], piece, within, of_run };
+        let run = |piece, within, of_run| PieceRun { start: vec![6 * CHUNK_PIECE_BYTES], piece, within, of_run };
         assert_eq!(shape.piece_runs(&coord, 5, 0), []);
         assert_eq!(shape.piece_runs(&coord, 5, 7), [run(0, 5..12, 0..7)]);
         let runs = [run(0, piece - 2..piece, 0..2), run(1, 0..piece, 2..piece + 2), run(2, 0..1, piece + 2..piece + 3)];
-        assert_eq!(shape.piece_runs(&coord, PIECE_BYTES - 2, piece + 3), runs);
+        assert_eq!(shape.piece_runs(&coord, CHUNK_PIECE_BYTES - 2, piece + 3), runs);
     }
 
     #[test]
@@ -430,8 +432,8 @@ mod tests {
         assert!(side < row && !row.is_multiple_of(side), "{side}");
         let runs = shape.piece_runs(&ChunkCoord::origin(2), row - 3, 5);
         let last = (row - 1) / side * side;
-        let within = ((row - 3 - last) % PIECE_BYTES) as usize;
-        let piece = ((row - 3 - last) / PIECE_BYTES) as u32;
+        let within = ((row - 3 - last) % CHUNK_PIECE_BYTES) as usize;
+        let piece = ((row - 3 - last) / CHUNK_PIECE_BYTES) as u32;
         assert_eq!(
             runs,
             [

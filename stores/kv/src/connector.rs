@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use h5live_model::{
-    Capabilities, Connector, ConnectorOptions, CrossFileLinkKind, DurabilitySupport, Location, LocationWatch,
+    Capabilities, Connector, ConnectorOptions, DurabilitySupport, LinkedStoreRole, Location, LocationWatch,
     Maintenance, Name, OpenError, OpenRequest, PathProbe, Store, StoreIdentity, TrustOrigin, Url, path_from_bytes,
 };
 use h5live_swmr::linked_file_candidates;
@@ -106,10 +106,10 @@ impl Connector for KvConnector {
     }
 
     /// Beside the store that names it, as native files have it. A folder is taken for a store of this kind.
-    fn linked_locations(&self, base: Option<&Location>, name: &Name, link: CrossFileLinkKind) -> Vec<Location> {
+    fn linked_locations(&self, base: Option<&Location>, name: &Name, role: LinkedStoreRole) -> Vec<Location> {
         let base = base.and_then(|base| folder(base).ok());
         let paths =
-            linked_file_candidates(base.as_deref().and_then(Path::parent), &path_from_bytes(name.as_bytes()), link);
+            linked_file_candidates(base.as_deref().and_then(Path::parent), &path_from_bytes(name.as_bytes()), role);
         let located = |path: PathBuf| {
             let store = path.is_dir().then(|| Some(Url::literal(CONNECTOR, path.to_str()?).into())).flatten();
             store.unwrap_or(Location::Path(path))

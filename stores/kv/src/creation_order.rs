@@ -53,7 +53,7 @@ impl LinksOrAttributes {
     }
 
     /// The keys of the names by their rank.
-    pub fn rank_keys(self, object: ObjectId) -> KeyRange {
+    pub fn name_at_order_range(self, object: ObjectId) -> KeyRange {
         match self {
             LinksOrAttributes::Links => key::links_by_creation_order(object),
             LinksOrAttributes::Attributes => key::attributes_by_creation_order(object),
@@ -73,8 +73,8 @@ pub fn append_to_creation_order(
     target: Option<&[u8]>,
 ) -> Result<u64> {
     let (count_key, next_key) = (of.count_key(object), of.next_position_key(object));
-    let count = read_number(&state.snapshot(), object, &count_key, "a count")?.unwrap_or_default();
-    let position = read_number(&state.snapshot(), object, &next_key, "a position")?.unwrap_or_default();
+    let count = read_number(&state.view_with_edits(), object, &count_key, "a count")?.unwrap_or_default();
+    let position = read_number(&state.view_with_edits(), object, &next_key, "a position")?.unwrap_or_default();
     state.put(&count_key, encode_u64(count + 1));
     state.put(&next_key, encode_u64(position + 1));
     state.put(&of.name_at(object, count), name);
@@ -95,7 +95,7 @@ pub fn remove_from_creation_order(
     name: &[u8],
 ) -> Result<()> {
     let count_key = of.count_key(object);
-    let Some(count) = read_number(&state.snapshot(), object, &count_key, "a count")? else { return Ok(()) };
+    let Some(count) = read_number(&state.view_with_edits(), object, &count_key, "a count")? else { return Ok(()) };
     let Some(rank) = rank_of(state, of, object, name)? else { return Ok(()) };
     for rank in rank..count.saturating_sub(1) {
         move_up(state, of.name_at(object, rank + 1), &of.name_at(object, rank))?;
@@ -113,7 +113,7 @@ pub fn remove_from_creation_order(
 }
 
 fn move_up(state: &mut KvState, from: EngineKey, to: &EngineKey) -> Result<()> {
-    match state.snapshot().get(from.as_bytes())? {
+    match state.view_with_edits().get(from.as_bytes())? {
         Some(value) => state.put(to, value),
         None => state.delete(to),
     }
@@ -122,14 +122,17 @@ fn move_up(state: &mut KvState, from: EngineKey, to: &EngineKey) -> Result<()> {
 
 fn rank_of(state: &KvState, of: LinksOrAttributes, object: ObjectId, name: &[u8]) -> Result<Option<u64>> {
     let mut found = None;
-    state.snapshot().for_each(&KeySpan::from(&of.rank_keys(object)), |key, value| -> Result<bool> {
-        if let RecordKey::LinkNameAt(rank) | RecordKey::AttributeAt(rank) =
-            EngineKey::parse(key).map_err(damaged_object_error(object))?.1
-            && value == name
-        {
-            found = Some(rank);
-        }
-        Ok(found.is_none())
-    })?;
+    state.view_with_edits().for_each(
+        &KeySpan::from(&of.name_at_order_range(object)),
+        |key, value| -> Result<bool> {
+            if let RecordKey::LinkNameAt(rank) | RecordKey::AttributeAt(rank) =
+                EngineKey::parse(key).map_err(damaged_object_error(object))?.1
+                && value == name
+            {
+                found = Some(rank);
+            }
+            Ok(found.is_none())
+        },
+    )?;
     Ok(found)
 }

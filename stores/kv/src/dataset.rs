@@ -59,7 +59,7 @@ impl KvDataset {
     pub fn open(session: &Arc<KvSession>, id: ObjectId, last: &mut LastDecodedSpec) -> Result<Self> {
         check_kind(id, ObjectKind::Dataset)?;
         let state = session.state();
-        let spec = dataset_spec(&state.snapshot(), id, last)?;
+        let spec = dataset_spec(&state.view_with_edits(), id, last)?;
         let view = (!session.described.mode.writes()).then(|| state.view.clone());
         let found_after_deletions = AtomicU64::new(state.deleted_objects);
         drop(state);
@@ -90,7 +90,7 @@ impl KvDataset {
         drop(seen);
         match view {
             Some(view) => read(&ViewWithEdits::of(&view), &spec),
-            None => read(&self.session.state().snapshot(), &spec),
+            None => read(&self.session.state().view_with_edits(), &spec),
         }
     }
 
@@ -98,7 +98,7 @@ impl KvDataset {
     ///
     /// # Errors
     /// [`ModelError::NoObject`] if the dataset is gone.
-    pub fn advance_and_compare_extent(&self, view: &Arc<dyn View>) -> Result<bool> {
+    pub fn advance_detecting_extent_change(&self, view: &Arc<dyn View>) -> Result<bool> {
         let mut seen = self.seen.write();
         if seen.view.as_ref().is_none_or(|seen| seen.version() >= view.version()) {
             return Ok(false);
@@ -152,11 +152,11 @@ impl KvDataset {
             ChunkWrite::Whole { coord, filter_mask, bytes } if !spec.filters.is_empty() => {
                 chunk_records::put_filtered(state, self.id, spec, coord, filter_mask, bytes);
             }
-            ChunkWrite::Whole { coord, bytes, .. } => chunk_records::put_whole(state, self.id, spec, coord, bytes),
+            ChunkWrite::Whole { coord, bytes, .. } => chunk_records::put_unfiltered(state, self.id, spec, coord, bytes),
             ChunkWrite::Consecutive { first, size, bytes } => {
                 let at = first.scaled().first().copied().unwrap_or_default();
                 for (at, chunk) in (at..).zip(bytes.chunks(size.max(1))) {
-                    chunk_records::put_whole(state, self.id, spec, &first.with_index(0, at), chunk);
+                    chunk_records::put_unfiltered(state, self.id, spec, &first.with_index(0, at), chunk);
                 }
             }
             ChunkWrite::Part { coord, at, bytes, .. } => {
@@ -261,6 +261,6 @@ impl ChunkStore for KvDataset {
             return self.session.read(|state| check_object_exists(state, self.id)).map(|()| false);
         }
         let view = self.session.refresh_view()?;
-        self.advance_and_compare_extent(&view)
+        self.advance_detecting_extent_change(&view)
     }
 }

@@ -28,7 +28,7 @@ fn request(mode: Mode) -> KvOpenRequest {
         durability: DurabilitySupport::Always,
         max_allocation: AllocationLimit::new(MAX_ALLOCATION),
         unfilter: Arc::new(NoFilters),
-        max_uncommitted: KvOpenRequest::MAX_UNCOMMITTED,
+        max_uncommitted: KvOpenRequest::DEFAULT_MAX_UNCOMMITTED_BYTES,
         random: 1,
         // With checksums, no other value would be looked at.
         checksums: false,

@@ -37,7 +37,7 @@ fn delete_leaks(state: &mut KvState, leaks: &[Leak], cleanup: &ReclaimContext) -
     for leak in leaks {
         match leak.place {
             // It may have been deleted with another one.
-            LeakLocation::Object(id) if ref_count(&state.snapshot(), id)?.is_some() => {
+            LeakLocation::Object(id) if ref_count(&state.view_with_edits(), id)?.is_some() => {
                 held.extend(delete_object(state, id, cleanup)?);
             }
             LeakLocation::Blob(uuid) => state.delete(&key::blob(BlobId(uuid))),

@@ -73,7 +73,7 @@ impl MapCache {
         if let Some(seen) = self.0.read().get(&map).filter(is_current) {
             return Ok(seen.map.clone());
         }
-        let spec = map_spec(&state.snapshot(), map)?;
+        let spec = map_spec(&state.view_with_edits(), map)?;
         let order = OrderPreservingKeyCodec::new(&spec.key);
         let known = Arc::new(CachedMap { spec, order, prefix: key::map_record(map, &[]) });
         let mut maps = self.0.write();

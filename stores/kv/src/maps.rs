@@ -41,15 +41,15 @@ impl PairCounting {
     /// since the last commit.
     fn begin(state: &mut KvState, map: ObjectId, values: &MapValueStorage<'_>) -> Result<Self> {
         let record = key::metadata(map, MetadataField::PairCount);
-        if state.edits.key_count(record.as_bytes()).is_some() {
+        if state.edits.deferred_key_count(record.as_bytes()).is_some() {
             return Ok(PairCounting::AtCommit);
         }
-        let before = pair_count(&state.snapshot(), map)?;
+        let before = pair_count(&state.view_with_edits(), map)?;
         if values.may_reference_blobs() || state.edits.get(record.as_bytes()).is_some() {
             return Ok(PairCounting::AtOnce(before));
         }
         let span = KeySpan::from(&key::map_records(map));
-        state.edits.count_keys(record.as_bytes(), KeyCount { span, before });
+        state.edits.defer_key_count(record.as_bytes(), KeyCount { span, before });
         Ok(PairCounting::AtCommit)
     }
 }
@@ -58,22 +58,22 @@ impl PairCounting {
 /// counted at once.
 fn settled_pair_count(state: &mut KvState, map: ObjectId) -> Result<u64> {
     let record = key::metadata(map, MetadataField::PairCount);
-    if let Some(KeyCount { span, before }) = state.edits.key_count(record.as_bytes()) {
+    if let Some(KeyCount { span, before }) = state.edits.deferred_key_count(record.as_bytes()) {
         let mut count = *before;
         for (key, value) in state.edits.range(span) {
             count = count.saturating_add(u64::from(value.is_some())).saturating_sub(u64::from(state.view.has(key)?));
         }
         state.put(&record, encode_u64(count));
     }
-    pair_count(&state.snapshot(), map)
+    pair_count(&state.view_with_edits(), map)
 }
 
 /// Gives up what only the value of a record leads to, before an edit of it. Returns whether there is a value.
 fn release_value(state: &mut KvState, values: &MapValueStorage<'_>, record: &[u8], edit: &MapEdit<'_>) -> Result<bool> {
-    let Some(old) = state.snapshot().get(record)? else { return Ok(false) };
-    let mut gone = values.blobs_of_record(&state.snapshot(), &old)?;
+    let Some(old) = state.view_with_edits().get(record)? else { return Ok(false) };
+    let mut gone = values.blobs_of_record(&state.view_with_edits(), &old)?;
     if let MapEdit::Put { value, .. } = edit {
-        let kept = values.blobs_of_value(&state.snapshot(), value)?;
+        let kept = values.blobs_of_value(&state.view_with_edits(), value)?;
         gone.retain(|blob| !kept.contains(blob));
     }
     gone.into_iter().for_each(|blob| state.delete(&key::blob(blob)));
@@ -90,14 +90,14 @@ impl KvStore {
         self.session.check_open()?;
         let state = self.session.state();
         let known = self.maps.open(&state, map)?;
-        read(&state.snapshot(), &known, &MapValueStorage::of(&known.spec, state.form))
+        read(&state.view_with_edits(), &known, &MapValueStorage::of(&known.spec, state.form))
     }
 }
 
 impl MapStore for KvStore {
     fn len(&self, map: ObjectId) -> Result<u64> {
         let record = key::metadata(map, MetadataField::PairCount);
-        let is_left_to_commit = self.session.state().edits.key_count(record.as_bytes()).is_some();
+        let is_left_to_commit = self.session.state().edits.deferred_key_count(record.as_bytes()).is_some();
         match is_left_to_commit {
             true => self.session.settle(|state| settled_pair_count(state, map)),
             false => self.session.read(|state| pair_count(state, map)),
@@ -179,7 +179,7 @@ impl MapStore for KvStore {
                 if let PairCounting::AtOnce(count) = &mut counting {
                     let was_there = match values.may_reference_blobs() {
                         true => release_value(state, &values, record, edit)?,
-                        false => state.snapshot().has(record)?,
+                        false => state.view_with_edits().has(record)?,
                     };
                     let is_put = matches!(edit, MapEdit::Put { .. });
                     *count = count.saturating_add(u64::from(is_put)).saturating_sub(u64::from(was_there));

@@ -53,7 +53,7 @@ pub fn create(state: &mut KvState, new: &NewObject<'_>) -> Result<ObjectId> {
             }
             if let Some(elements) = new.elements {
                 let origin = ChunkCoord::origin(dataset.dataspace.rank());
-                chunk_records::put_whole(state, id, dataset, &origin, elements);
+                chunk_records::put_unfiltered(state, id, dataset, &origin, elements);
             }
         }
         ObjectKindSpec::Map(_) => state.put(&key::metadata(id, MetadataField::PairCount), encode_u64(0)),
@@ -123,7 +123,7 @@ fn check_committed(state: &KvState, committed: Option<ObjectId>, datatype: &Data
     let Some(id) = committed else { return Ok(()) };
     state.check_object_exists(id)?;
     check_kind(id, ObjectKind::Datatype)?;
-    match spec(&state.snapshot(), id)?.into_datatype()? == *datatype {
+    match spec(&state.view_with_edits(), id)?.into_datatype()? == *datatype {
         true => Ok(()),
         false => Err(ModelError::Invalid("the committed datatype is another type".into())),
     }
@@ -133,7 +133,7 @@ fn check_committed(state: &KvState, committed: Option<ObjectId>, datatype: &Data
 fn check_new_link(state: &KvState, group: ObjectId, name: &Name) -> Result<()> {
     name.check_as_link_name()?;
     check_kind(group, ObjectKind::Group)?;
-    match state.snapshot().has(key::link(group, name.as_bytes()).as_bytes())? {
+    match state.view_with_edits().has(key::link(group, name.as_bytes()).as_bytes())? {
         true => Err(ModelError::Exists(name.clone())),
         false => state.check_object_exists(group),
     }
@@ -160,7 +160,7 @@ fn tracked_orders(state: &mut KvState, id: ObjectId) -> Result<TrackedOrders> {
     if let Some(known) = state.tracked_orders.get(id) {
         return Ok(known);
     }
-    let orders = TrackedOrders::of(&spec(&state.snapshot(), id)?);
+    let orders = TrackedOrders::of(&spec(&state.view_with_edits(), id)?);
     state.tracked_orders.insert(id, orders);
     Ok(orders)
 }
@@ -183,7 +183,7 @@ fn put_link(state: &mut KvState, group: ObjectId, name: &Name, target: &LinkTarg
 
 /// Takes a link away, and leaves its target as it is.
 fn take_link(state: &mut KvState, group: ObjectId, name: &Name) -> Result<LinkTarget> {
-    let found = link(&state.snapshot(), group, name)?.ok_or_else(|| ModelError::NotFound(name.clone()))?;
+    let found = link(&state.view_with_edits(), group, name)?.ok_or_else(|| ModelError::NotFound(name.clone()))?;
     if found.creation_order.is_some() {
         creation_order::remove_from_creation_order(state, LinksOrAttributes::Links, group, name.as_bytes())?;
         state.delete(&key::link_order(group, name.as_bytes()));
@@ -208,7 +208,7 @@ pub fn remove_link(state: &mut KvState, group: ObjectId, name: &Name, cleanup: &
 /// # Errors
 /// As [`StoreWriter::rename_link`](h5live_model::StoreWriter::rename_link).
 pub fn rename_link(state: &mut KvState, from: (ObjectId, &Name), to: (ObjectId, &Name)) -> Result<()> {
-    let found = link(&state.snapshot(), from.0, from.1)?.ok_or_else(|| ModelError::NotFound(from.1.clone()))?;
+    let found = link(&state.view_with_edits(), from.0, from.1)?.ok_or_else(|| ModelError::NotFound(from.1.clone()))?;
     if from == to {
         return Ok(());
     }
@@ -227,8 +227,8 @@ pub fn set_attribute(state: &mut KvState, id: ObjectId, new: &AttributeData, cle
     check_committed(state, new.committed, &new.datatype)?;
     // The first record of an attribute says whether there is one.
     let first = key::attribute(id, AttributeField::Datatype, new.name.as_bytes());
-    let old = match state.snapshot().has(first.as_bytes())? {
-        true => attribute(&state.snapshot(), id, &new.name)?,
+    let old = match state.view_with_edits().has(first.as_bytes())? {
+        true => attribute(&state.view_with_edits(), id, &new.name)?,
         false => None,
     };
     let creation_order = match &old {
@@ -270,7 +270,7 @@ pub fn set_attribute(state: &mut KvState, id: ObjectId, new: &AttributeData, cle
 /// # Errors
 /// As [`StoreWriter::remove_attribute`](h5live_model::StoreWriter::remove_attribute).
 pub fn remove_attribute(state: &mut KvState, id: ObjectId, name: &Name, cleanup: &ReclaimContext) -> Result<()> {
-    let old = attribute(&state.snapshot(), id, name)?.ok_or_else(|| ModelError::NotFound(name.clone()))?;
+    let old = attribute(&state.view_with_edits(), id, name)?.ok_or_else(|| ModelError::NotFound(name.clone()))?;
     for field in AttributeField::ALL {
         state.delete(&key::attribute(id, field, name.as_bytes()));
     }
@@ -287,9 +287,9 @@ fn release_attribute(
     new: Option<&AttributeData>,
     cleanup: &ReclaimContext,
 ) -> Result<()> {
-    let mut gone = referenced_blob_ids(&state.snapshot(), &old.datatype, &old.value)?;
+    let mut gone = referenced_blob_ids(&state.view_with_edits(), &old.datatype, &old.value)?;
     if let Some(new) = new {
-        let kept = referenced_blob_ids(&state.snapshot(), &new.datatype, &new.value)?;
+        let kept = referenced_blob_ids(&state.view_with_edits(), &new.datatype, &new.value)?;
         gone.retain(|blob| !kept.contains(blob));
     }
     gone.into_iter().for_each(|blob| state.delete(&key::blob(blob)));
@@ -307,7 +307,7 @@ pub fn change_comment_or_times(state: &mut KvState, id: ObjectId, change: &Objec
         ObjectInfoChange::Comment(Some(text)) => state.put(&comment, text.as_bytes()),
         ObjectInfoChange::Comment(None) => state.delete(&comment),
         ObjectInfoChange::Times(times) => {
-            if object_info(&state.snapshot(), id)?.times.is_some() {
+            if object_info(&state.view_with_edits(), id)?.times.is_some() {
                 state.put(&key::metadata(id, MetadataField::Times), encode_times(times));
             }
         }
@@ -320,7 +320,7 @@ pub fn change_comment_or_times(state: &mut KvState, id: ObjectId, change: &Objec
 /// # Errors
 /// [`ModelError::NoObject`].
 pub fn delete_if_unlinked(state: &mut KvState, id: ObjectId, cleanup: &ReclaimContext) -> Result<()> {
-    match ref_count(&state.snapshot(), id)?.ok_or(ModelError::NoObject(id))? {
+    match ref_count(&state.view_with_edits(), id)?.ok_or(ModelError::NoObject(id))? {
         0 => {
             let held = delete_object(state, id, cleanup)?;
             release_references(state, held, cleanup)
@@ -335,7 +335,7 @@ pub fn delete_if_unlinked(state: &mut KvState, id: ObjectId, cleanup: &ReclaimCo
 /// [`ModelError::Store`] if something cannot be read.
 pub fn release_references(state: &mut KvState, mut ids: Vec<ObjectId>, cleanup: &ReclaimContext) -> Result<()> {
     while let Some(id) = ids.pop() {
-        let Some(uses) = ref_count(&state.snapshot(), id)? else { continue };
+        let Some(uses) = ref_count(&state.view_with_edits(), id)? else { continue };
         match uses.saturating_sub(1) {
             0 => ids.extend(delete_object(state, id, cleanup)?),
             left => state.put(&ref_count_key(id), encode_u64(left)),
@@ -352,37 +352,37 @@ pub fn delete_object(state: &mut KvState, id: ObjectId, cleanup: &ReclaimContext
     state.deleted_objects += 1;
     state.tracked_orders.remove(id);
     let (mut used, mut blobs) = (Vec::new(), Vec::new());
-    let snapshot = state.snapshot();
-    let description = spec(&snapshot, id)?;
-    for_each_attribute(&snapshot, id, &mut |attribute| {
+    let view = state.view_with_edits();
+    let description = spec(&view, id)?;
+    for_each_attribute(&view, id, &mut |attribute| {
         used.extend(attribute.committed);
-        blobs.extend(referenced_blob_ids(&snapshot, &attribute.datatype, &attribute.value)?);
+        blobs.extend(referenced_blob_ids(&view, &attribute.datatype, &attribute.value)?);
         Ok(true)
     })?;
     match &description.body {
         ObjectKindSpec::Dataset(dataset) => {
             used.extend(dataset.committed);
             if let FillValue::Value(element) = &dataset.fill.value {
-                blobs.extend(referenced_blob_ids(&snapshot, &dataset.datatype, element)?);
+                blobs.extend(referenced_blob_ids(&view, &dataset.datatype, element)?);
             }
             if dataset.datatype.has_vlen_or_references() {
                 chunk_records::for_each_decoded(
-                    &snapshot,
+                    &view,
                     id,
                     dataset,
                     (&cleanup.unfilter, cleanup.max_allocation),
                     &mut |elements| {
-                        blobs.extend(referenced_blob_ids(&snapshot, &dataset.datatype, elements)?);
+                        blobs.extend(referenced_blob_ids(&view, &dataset.datatype, elements)?);
                         Ok(())
                     },
                 )?;
             }
         }
-        ObjectKindSpec::Map(map) => collect_map_blobs(&snapshot, state.form, id, map, &mut blobs)?,
+        ObjectKindSpec::Map(map) => collect_map_blobs(&view, state.form, id, map, &mut blobs)?,
         ObjectKindSpec::Group(_) | ObjectKindSpec::Datatype(_) => {}
     }
     let mut keys = Vec::new();
-    snapshot.scan(&KeySpan::from(&key::object_records(id)), &mut |key, value| {
+    view.scan(&KeySpan::from(&key::object_records(id)), &mut |key, value| {
         if let Ok((_, RecordKey::Link(_))) = EngineKey::parse(key)
             && let Ok(LinkTarget::Hard(target)) = crate::layout::value::decode_link(value)
         {

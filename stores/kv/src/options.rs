@@ -16,7 +16,7 @@ settings! {
         /// Which commits wait for the disk: all, durable flushes, or none, and then a power failure may lose the store.
         sync: SyncPolicy = SyncPolicy::Durable,
         /// The most bytes of changes in memory that are not flushed: beyond them, a change is refused.
-        max_uncommitted: u64 = KvOpenRequest::MAX_UNCOMMITTED,
+        max_uncommitted: u64 = KvOpenRequest::DEFAULT_MAX_UNCOMMITTED_BYTES,
         /// Whether values of a new store get checksums, which are verified when they are read.
         checksums: bool = true,
     }

@@ -11,7 +11,7 @@ use h5live_model::{
 use crate::blob_ids::BlobIdGenerator;
 use crate::engine::{ChecksumPolicy, ChecksummedView, Engine, KeySpan, View, ViewWithEdits};
 use crate::error::KvError;
-use crate::layout::encode::ELEMENT_SIZES;
+use crate::layout::encode::VLEN_AND_REFERENCE_SIZES;
 use crate::layout::value::{ContainerFormat, LAYOUT_VERSION};
 use crate::layout::{MetadataField, key, oid};
 use crate::object_edits::{self, ReclaimContext};
@@ -66,7 +66,7 @@ pub struct KvOpenRequest {
 
 impl KvOpenRequest {
     /// [`KvOpenRequest::max_uncommitted`], if nobody asks for another one: 1 GiB.
-    pub const MAX_UNCOMMITTED: u64 = 1 << 30;
+    pub const DEFAULT_MAX_UNCOMMITTED_BYTES: u64 = 1 << 30;
 }
 
 /// The form of the records of a container, of which this is a state as it is stored.
@@ -106,7 +106,7 @@ impl KvSession {
     /// [`KvError::Empty`], [`KvError::Foreign`], [`KvError::Version`], and those of the engine.
     pub fn open(engine: Box<dyn Engine>, request: &KvOpenRequest) -> Result<Self> {
         let mut described = SessionInfo::new(CONNECTOR, request.mode, oid::ROOT, capabilities(request.durability));
-        described.element_sizes = ELEMENT_SIZES;
+        described.element_sizes = VLEN_AND_REFERENCE_SIZES;
         let stored = engine.view()?;
         let is_new = matches!(request.mode, Mode::Create | Mode::CreateNew);
         // What a new container replaces is in any form, and is only listed.
@@ -135,7 +135,7 @@ impl KvSession {
     fn create(&self, root: &ObjectSpec) -> Result<()> {
         let mut state = self.state.write();
         let mut old = Vec::new();
-        state.snapshot().scan(&KeySpan::all(), &mut |key, _| {
+        state.view_with_edits().scan(&KeySpan::all(), &mut |key, _| {
             old.push(key.to_vec());
             true
         })?;
@@ -171,7 +171,7 @@ impl KvSession {
     /// [`ModelError::Closed`], and those of `read`.
     pub fn read<T>(&self, read: impl FnOnce(&ViewWithEdits<'_>) -> Result<T>) -> Result<T> {
         self.check_open()?;
-        read(&self.state.read().snapshot())
+        read(&self.state.read().view_with_edits())
     }
 
     /// What the session sees.

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use h5live_model::{
-    Capabilities, Connector, ConnectorOptions, CrossFileLinkKind, DurabilitySupport, Location, LocationWatch,
+    Capabilities, Connector, ConnectorOptions, DurabilitySupport, LinkedStoreRole, Location, LocationWatch,
     Maintenance, Mode, Name, OpenError, OpenRequest, PathProbe, Store, StoreIdentity, TrustOrigin, Url,
 };
 use h5live_objects::Cloud;
@@ -142,7 +142,7 @@ impl Connector for SlateConnector {
     }
 
     /// A store beside the one that names it.
-    fn linked_locations(&self, base: Option<&Location>, name: &Name, _: CrossFileLinkKind) -> Vec<Location> {
+    fn linked_locations(&self, base: Option<&Location>, name: &Name, _: LinkedStoreRole) -> Vec<Location> {
         let Some(name) = name.as_str() else { return Vec::new() };
         let place = base.and_then(|base| SlatePlace::of(base).ok());
         let beside = place.as_ref().and_then(|place| place.beside(name));
@@ -238,7 +238,7 @@ mod tests {
     #[test]
     fn a_linked_store_lies_beside_the_one_that_names_it() {
         let linked = |base: &str| {
-            SlateConnector.linked_locations(Some(&base.into()), &"other".into(), CrossFileLinkKind::ExternalLink)
+            SlateConnector.linked_locations(Some(&base.into()), &"other".into(), LinkedStoreRole::ExternalLink)
         };
         let texts = |found: Vec<Location>| found.iter().map(Location::to_string).collect::<Vec<_>>();
         assert_eq!(texts(linked("kv+s3://b/runs/one")), ["kv+s3://b/runs/other"]);

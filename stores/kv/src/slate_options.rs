@@ -19,7 +19,7 @@ settings! {
         /// How long commits that do not wait stay in the memory of the writer at most.
         flush_interval: Duration = Duration::from_millis(100),
         /// The most bytes of changes in memory that are not flushed: beyond them, a change is refused.
-        max_uncommitted: u64 = KvOpenRequest::MAX_UNCOMMITTED,
+        max_uncommitted: u64 = KvOpenRequest::DEFAULT_MAX_UNCOMMITTED_BYTES,
         /// Whether values of a new store get checksums, which are verified when they are read.
         checksums: bool = true,
         /// The most bytes of blocks that are kept in memory.

@@ -42,14 +42,14 @@ fn kind_of(key: &[u8]) -> usize {
         Ok((
             _,
             RecordKey::AttributeCount
-            | RecordKey::MaxAttributeOrder
+            | RecordKey::NextAttributeOrder
             | RecordKey::AttributeAt(_)
             | RecordKey::Attribute(..),
         )) => 1,
         Ok((
             _,
             RecordKey::LinkCount
-            | RecordKey::MaxLinkOrder
+            | RecordKey::NextLinkOrder
             | RecordKey::LinkNameAt(_)
             | RecordKey::LinkTargetAt(_)
             | RecordKey::Link(_)

@@ -54,7 +54,7 @@ impl KvState {
     }
 
     /// What the session sees.
-    pub fn snapshot(&self) -> ViewWithEdits<'_> {
+    pub fn view_with_edits(&self) -> ViewWithEdits<'_> {
         ViewWithEdits::with_edits(&self.view, &self.edits)
     }
 
@@ -84,7 +84,8 @@ impl KvState {
             return Ok(id);
         }
         let at = key::metadata(oid::GLOBAL_METADATA, MetadataField::NextIndex);
-        let next = read_number(&self.snapshot(), oid::GLOBAL_METADATA, &at, "Next Object Index")?.unwrap_or_default();
+        let next =
+            read_number(&self.view_with_edits(), oid::GLOBAL_METADATA, &at, "Next Object Index")?.unwrap_or_default();
         let none = KvError::Contradiction { object: oid::GLOBAL_METADATA, rule: "it has no more identities" };
         let (range, reserved) = OidCounter::starting_at(next).reserve_range().ok_or(none)?;
         self.put(&at, encode_u64(reserved.first_unreserved()));
@@ -98,7 +99,7 @@ impl KvState {
     /// # Errors
     /// [`ModelError::NoObject`].
     pub fn check_object_exists(&self, id: ObjectId) -> Result<()> {
-        check_object_exists(&self.snapshot(), id)
+        check_object_exists(&self.view_with_edits(), id)
     }
 
     /// Adds to the hard links, or uses, of an object.
@@ -106,7 +107,7 @@ impl KvState {
     /// # Errors
     /// [`ModelError::NoObject`].
     pub fn add_references(&mut self, id: ObjectId, more: u64) -> Result<()> {
-        let uses = ref_count(&self.snapshot(), id)?.ok_or(ModelError::NoObject(id))?;
+        let uses = ref_count(&self.view_with_edits(), id)?.ok_or(ModelError::NoObject(id))?;
         self.put(&ref_count_key(id), encode_u64(uses.saturating_add(more)));
         Ok(())
     }

@@ -155,17 +155,19 @@ impl Store for KvStore {
         let view = self.session.refresh_view()?;
         match scope {
             ObjectScope::All => {
-                self.datasets.all().iter().try_for_each(|dataset| match dataset.advance_and_compare_extent(&view) {
-                    // It stays as it was seen.
-                    Err(ModelError::NoObject(_)) => Ok(()),
-                    taken => taken.map(drop),
+                self.datasets.all().iter().try_for_each(|dataset| {
+                    match dataset.advance_detecting_extent_change(&view) {
+                        // It stays as it was seen.
+                        Err(ModelError::NoObject(_)) => Ok(()),
+                        taken => taken.map(drop),
+                    }
                 })
             }
             ObjectScope::Objects(objects) => objects.iter().try_for_each(|id| {
                 check_object_exists(&ViewWithEdits::of(&view), *id)?;
                 match oid::kind(*id) {
                     ObjectKind::Dataset => {
-                        self.datasets.open(&self.session, *id)?.advance_and_compare_extent(&view).map(drop)
+                        self.datasets.open(&self.session, *id)?.advance_detecting_extent_change(&view).map(drop)
                     }
                     _ => Ok(()),
                 }

@@ -89,8 +89,8 @@ fn numbers(values: &[u64]) -> Vec<i64> {
     values.iter().map(|value| value.cast_signed()).collect()
 }
 
-/// The attribute with an extent.
-pub fn shape_attribute(dims: &[u64]) -> AttributeData {
+/// The attribute with the dimensions of a dataset.
+pub fn dims_attribute(dims: &[u64]) -> AttributeData {
     i64_list_attribute(names::SHAPE, &numbers(dims))
 }
 
@@ -115,7 +115,7 @@ impl AnchoredDataset {
         let dataspace = &self.spec.dataspace;
         let mut attributes = vec![
             i64_scalar_attribute(names::ID, self.id.cast_signed()),
-            shape_attribute(dataspace.dims()),
+            dims_attribute(dataspace.dims()),
             i64_list_attribute(names::MAX_SHAPE, &numbers(dataspace.max_dims())),
         ];
         attributes.extend(self.storage_attributes());

@@ -15,7 +15,7 @@ use crate::anchor::AnchoredDataset;
 use crate::blobs::check_blobs;
 use crate::boxes::BoxRange;
 use crate::entry::{EntryChange, EntryError};
-use crate::entry_index::{EntryDataLocation, EntryElements};
+use crate::entry_box_index::{EntryDataLocation, EntryElements};
 use crate::error::{LogError, Result, with_subfile_number};
 use crate::index_table::{IndexTableRow, SavedIndexTable};
 use crate::layout::LogLayout;

@@ -17,7 +17,7 @@ use parking_lot::Mutex;
 use crate::anchor::AnchoredDataset;
 use crate::encode::{BoxData, EncodedEntry, split_into_filtered_entries, split_into_plain_entries};
 use crate::entry::{Dims, EntryChange};
-use crate::entry_index::{EntryDataLocation, EntryElements};
+use crate::entry_box_index::{EntryDataLocation, EntryElements};
 use crate::error::Result;
 use crate::gather::{Gatherer, gather_boxes};
 use crate::log_state::LogState;

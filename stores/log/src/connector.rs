@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use h5live_model::{
-    AllocationLimit, Capabilities, Connector, ConnectorOptions, ConnectorRegistry, CrossFileLinkKind, Error,
-    FileDiagnosis, Location, LocationWatch, Maintenance, Mode, Name, NoFilters, ObjectSpec, OpenError, OpenRequest,
+    AllocationLimit, Capabilities, Connector, ConnectorOptions, ConnectorRegistry, Error, FileDiagnosis,
+    LinkedStoreRole, Location, LocationWatch, Maintenance, Mode, Name, NoFilters, ObjectSpec, OpenError, OpenRequest,
     PathProbe, RepairReport, Store, StoreCheckOptions, StoreCheckReport, StoreIdentity, TrustOrigin, Url,
 };
 
@@ -233,9 +233,9 @@ impl Connector for LogConnector {
         })
     }
 
-    fn linked_locations(&self, base: Option<&Location>, name: &Name, link: CrossFileLinkKind) -> Vec<Location> {
+    fn linked_locations(&self, base: Option<&Location>, name: &Name, role: LinkedStoreRole) -> Vec<Location> {
         let base = base.and_then(|base| Self::inner_location(base).ok());
-        let found = self.inner.linked_locations(base.as_ref(), name, link);
+        let found = self.inner.linked_locations(base.as_ref(), name, role);
         let as_log = |location: Location| {
             let log = location.as_path().and_then(|path| self.file_location(path));
             log.unwrap_or(location)

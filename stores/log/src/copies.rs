@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use crate::entry_index::EntryDataLocation;
+use crate::entry_box_index::EntryDataLocation;
 use crate::error::Result;
 use crate::log_bytes::{ChecksummedRange, LogSource};
 use crate::mapped_copies::{MappedCopy, copy_mapped};
@@ -383,7 +383,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::entry_index::EntryElements;
+    use crate::entry_box_index::EntryElements;
 
     /// A log in parts of so many bytes.
     struct Bytes {

@@ -36,7 +36,7 @@ pub enum EntryElements {
 
 /// The entries of one dataset.
 #[derive(Debug)]
-pub struct EntryIndex {
+pub struct EntryBoxIndex {
     rank: usize,
     boxes: BoxTree,
     places: Vec<EntryDataLocation>,
@@ -114,10 +114,10 @@ fn box_of_points(rank: usize, coords: &[u64]) -> (Dims, Dims) {
     (low, high)
 }
 
-impl EntryIndex {
+impl EntryBoxIndex {
     /// No entries.
     pub fn new(rank: usize) -> Self {
-        EntryIndex {
+        EntryBoxIndex {
             rank,
             boxes: BoxTree::new(rank),
             places: Vec::new(),
@@ -141,7 +141,7 @@ impl EntryIndex {
         self.push_with(row, Some(row.head.data_crc));
     }
 
-    /// As [`EntryIndex::push`], of an entry whose data has no checksum.
+    /// As [`EntryBoxIndex::push`], of an entry whose data has no checksum.
     pub fn push_without_checksum(&mut self, row: &IndexTableRow) {
         self.push_with(row, None);
     }
@@ -192,7 +192,7 @@ impl EntryIndex {
         }
     }
 
-    /// Whether [`EntryIndex::rebuild_if_outdated`] has something to do.
+    /// Whether [`EntryBoxIndex::rebuild_if_outdated`] has something to do.
     pub fn is_outdated(&self) -> bool {
         self.boxes.is_outdated()
     }
@@ -285,12 +285,12 @@ mod tests {
     use super::*;
     use crate::entry::EntryHead;
 
-    fn push_ordered(index: &mut EntryIndex, order: u64, change: EntryChange, at: u64) {
+    fn push_ordered(index: &mut EntryBoxIndex, order: u64, change: EntryChange, at: u64) {
         let head = EntryHead { batch: 0, file: 0, dataset: 0, change, filter: 0, data_len: 8, data_crc: 0 };
         index.push(&IndexTableRow { head, order, at: LogPosition::new(0, at) });
     }
 
-    fn push(index: &mut EntryIndex, change: EntryChange, at: u64) {
+    fn push(index: &mut EntryBoxIndex, change: EntryChange, at: u64) {
         push_ordered(index, 1, change, at);
     }
 
@@ -300,7 +300,7 @@ mod tests {
 
     #[test]
     fn what_was_written_before_a_shrink_is_gone_outside_of_it() {
-        let mut index = EntryIndex::new(1);
+        let mut index = EntryBoxIndex::new(1);
         push(&mut index, block(&[0], &[10]), 100);
         push(&mut index, EntryChange::Shrink(Dims::from_slice(&[4])), 0);
         push(&mut index, EntryChange::Grow(Dims::from_slice(&[20])), 0);
@@ -318,12 +318,12 @@ mod tests {
 
     #[test]
     fn batches_of_several_writers_are_found_in_their_order() {
-        let mut index = EntryIndex::new(1);
+        let mut index = EntryBoxIndex::new(1);
         push_ordered(&mut index, NOT_ENDED, block(&[0], &[4]), 100);
         push_ordered(&mut index, 5, block(&[2], &[4]), 200);
         push_ordered(&mut index, 3, EntryChange::Shrink(Dims::from_slice(&[1])), 0);
         push_ordered(&mut index, 2, block(&[0], &[9]), 300);
-        let at = |index: &EntryIndex| -> Vec<Option<u64>> {
+        let at = |index: &EntryBoxIndex| -> Vec<Option<u64>> {
             let offset = |change: &FoundChange<'_>| match change {
                 FoundChange::Written(entry) => Some(entry.place.at.offset()),
                 FoundChange::Shrunk(_) => None,
@@ -338,7 +338,7 @@ mod tests {
 
     #[test]
     fn points_are_found_by_the_box_around_them() {
-        let mut index = EntryIndex::new(2);
+        let mut index = EntryBoxIndex::new(2);
         push(&mut index, EntryChange::Points(vec![3, 4, 1, 9]), 7);
         let [FoundChange::Written(entry)] = index.find(&[2, 5], &[3, 6])[..] else { panic!("the box is met") };
         assert_eq!((entry.start, entry.end, entry.place.kind), (&[1, 4][..], &[4, 10][..], EntryElements::Points(2)));

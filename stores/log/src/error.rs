@@ -55,7 +55,7 @@ pub enum LogError {
     #[error("subfile {0} of the log belongs to another file")]
     ForeignSubfile(u32),
     /// A layout that this program does not know.
-    #[error("the log has layout {0}; this program knows layout {known}", known = crate::LAYOUT)]
+    #[error("the log has layout {0}; this program knows layout {known}", known = crate::LAYOUT_VERSION)]
     Layout(i64),
     /// An entry is damaged.
     #[error("the log is damaged at byte {at}: {source}")]

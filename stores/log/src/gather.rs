@@ -6,7 +6,7 @@ use crate::boxes::BoxRange;
 use crate::copies::CopyQueue;
 use crate::coverage::is_provably_covered;
 use crate::entry::{Dims, EntryChange, decode_head, points_head_bytes};
-use crate::entry_index::{EntryDataLocation, EntryElements, EntryIndex, FoundChange, FoundEntry};
+use crate::entry_box_index::{EntryBoxIndex, EntryDataLocation, EntryElements, FoundChange, FoundEntry};
 use crate::error::{LogError, Result, with_subfile_number};
 use crate::log_bytes::{ChecksummedRange, LogSource};
 use crate::log_state::LogState;
@@ -34,7 +34,7 @@ fn checksum_of(place: &EntryDataLocation) -> Option<ChecksummedRange> {
 /// As [`Gatherer::gather`].
 pub fn gather_boxes(
     gatherer: &Gatherer<'_>,
-    index: &EntryIndex,
+    index: &EntryBoxIndex,
     boxes: impl Iterator<Item = (Dims, Dims)>,
     into: &mut [u8],
 ) -> Result<()> {
@@ -68,7 +68,7 @@ impl Gatherer<'_> {
     ///
     /// # Errors
     /// If the log is damaged; errors of the store beneath.
-    pub fn gather(&self, index: &EntryIndex, wanted: &BoxRange<'_>, into: &mut [u8]) -> Result<()> {
+    pub fn gather(&self, index: &EntryBoxIndex, wanted: &BoxRange<'_>, into: &mut [u8]) -> Result<()> {
         let found = index.find(wanted.start, wanted.end);
         // What came before an entry that has all of the box does not count.
         let whole = found.iter().rposition(|change| change.block().is_some_and(|block| block.contains(wanted)));
@@ -126,7 +126,7 @@ impl Gatherer<'_> {
     }
 
     /// Whether entries cover all of the dataset. That is looked at for those who read many of them, as they may again.
-    fn is_dataset_covered(&self, index: &EntryIndex, found: usize) -> bool {
+    fn is_dataset_covered(&self, index: &EntryBoxIndex, found: usize) -> bool {
         let extent = self.spec.dataspace.dims();
         let bytes = extent.iter().fold(self.element_size(), |bytes, dim| bytes.saturating_mul(*dim));
         found >= MIN_COVERING_BOXES

@@ -76,7 +76,7 @@ impl LogInfo {
             layout: session.layout,
             datasets,
             files: state.files().iter().map(file_info).collect::<Result<_>>()?,
-            entries: state.entry_count(),
+            entries: state.loaded_entry_count(),
             data_bytes: state.data_bytes(),
         })
     }

@@ -175,11 +175,11 @@ impl LogLayout {
         }
     }
 
-    /// The attribute of an anchor with an extent.
-    pub fn shape_attribute(self, dims: &[u64]) -> AttributeData {
+    /// The attribute of an anchor with the dimensions of its dataset.
+    pub fn dims_attribute(self, dims: &[u64]) -> AttributeData {
         match self {
-            LogLayout::H5live => anchor::shape_attribute(dims),
-            LogLayout::LogVol => log_vol_anchor::shape_attribute(dims),
+            LogLayout::H5live => anchor::dims_attribute(dims),
+            LogLayout::LogVol => log_vol_anchor::dims_attribute(dims),
         }
     }
 }

@@ -21,7 +21,7 @@ mod coverage;
 mod decoding_chunk_store;
 mod encode;
 pub mod entry;
-mod entry_index;
+mod entry_box_index;
 mod entry_writer;
 mod error;
 mod gather;
@@ -70,4 +70,4 @@ pub use session::LogOpenRequest;
 pub use store::LogStore;
 
 /// The version of the layout that this program writes.
-pub const LAYOUT: i64 = 1;
+pub const LAYOUT_VERSION: i64 = 1;

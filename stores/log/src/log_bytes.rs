@@ -1,6 +1,6 @@
 //! Where the bytes of a log come from.
 
-use crate::entry_index::EntryDataLocation;
+use crate::entry_box_index::EntryDataLocation;
 use crate::error::Result;
 
 /// Bytes of the log with a checksum.

@@ -63,7 +63,7 @@ pub struct DataLogPlace {
 
 /// The log datasets, in the order of the log.
 #[derive(Debug)]
-pub struct LogSegments {
+pub struct LogDatasets {
     group: ObjectId,
     list: Vec<LogDataset>,
 }
@@ -161,7 +161,7 @@ impl LogDataset {
     }
 }
 
-impl LogSegments {
+impl LogDatasets {
     /// The log datasets of a file whose group of the log is `group`.
     ///
     /// # Errors
@@ -170,7 +170,7 @@ impl LogSegments {
         // Links are there before they are counted.
         let count = read_i64_attribute(store, group, names::LOG_DATASET_COUNT, names::OF_GROUP)?;
         let count = count.ok_or_else(|| LogError::Missing("number of log datasets".to_owned()))?.cast_unsigned();
-        let mut datasets = LogSegments { group, list: Vec::new() };
+        let mut datasets = LogDatasets { group, list: Vec::new() };
         datasets.catch_up(store)?;
         for number in datasets.list.len() as u64 + 1..=count {
             // One without entries was made by a writer that died, or is about to publish some.
@@ -183,7 +183,7 @@ impl LogSegments {
 
     /// None yet, in a file that has another layout.
     pub fn empty() -> Self {
-        LogSegments { group: ObjectId(0), list: Vec::new() }
+        LogDatasets { group: ObjectId(0), list: Vec::new() }
     }
 
     /// Adds a dataset of bytes, all of which are used. Returns where it is.
@@ -228,7 +228,7 @@ impl LogSegments {
     /// batch are seen at once, in how many log datasets they may be.
     ///
     /// # Errors
-    /// As [`LogSegments::open`].
+    /// As [`LogDatasets::open`].
     pub fn catch_up(&mut self, store: &dyn Store) -> Result<bool> {
         let before = self.end();
         for next in self.newly_published(store)? {
@@ -277,11 +277,11 @@ impl LogSegments {
         Ok(())
     }
 
-    /// As [`LogSegments::append`], of so many bytes that somebody else writes: to the log dataset that is returned, from the
-    /// offset in it that is returned.
+    /// As [`LogDatasets::append`], of so many bytes that somebody else writes: to the log dataset that is returned, from
+    /// the offset in it that is returned.
     ///
     /// # Errors
-    /// As [`LogSegments::append`].
+    /// As [`LogDatasets::append`].
     pub fn reserve_append(
         &mut self,
         store: &dyn Store,
@@ -340,7 +340,7 @@ impl LogSegments {
     /// # Errors
     /// Errors of the store beneath.
     #[cfg(feature = "mutants")]
-    pub fn stage_end_past_entries(&mut self, writer: &dyn StoreWriter, bytes: u64) -> Result<()> {
+    pub fn mutant_stage_end_past_entries(&mut self, writer: &dyn StoreWriter, bytes: u64) -> Result<()> {
         match self.list.last().filter(|last| last.size - last.used >= bytes) {
             Some(last) => {
                 writer.set_attribute(last.id, &i64_scalar_attribute(names::END, (last.used + bytes).cast_signed()))
@@ -383,13 +383,13 @@ impl LogSegments {
         (len <= dataset.used - offset).then_some((dataset, offset))
     }
 
-    /// Whether so many bytes from a position on can be copied from memory ([`LogSegments::copy_mapped`]).
+    /// Whether so many bytes from a position on can be copied from memory ([`LogDatasets::copy_mapped`]).
     pub fn is_mapped(&self, at: u64, len: u64) -> bool {
         self.find(at, len).is_some_and(|(dataset, _)| dataset.mapped_bytes().is_some())
     }
 
     /// Copies bytes of the log from memory; `false` if they are not there. That all of them are the file's,
-    /// [`LogSegments::is_mapping_intact`] says afterwards.
+    /// [`LogDatasets::is_mapping_intact`] says afterwards.
     pub fn copy_mapped(&self, at: u64, into: &mut [u8]) -> bool {
         let Some((dataset, offset)) = self.find(at, into.len() as u64) else { return false };
         let bytes = dataset.mapped.bytes.get().and_then(Option::as_ref);

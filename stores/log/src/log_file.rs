@@ -8,7 +8,7 @@ use crate::anchor::{i64_scalar_attribute, read_i64_attribute};
 use crate::entry::{self, EntryChange, EntryError, EntryHead, FRAME_BYTES};
 use crate::error::{LogError, Result, with_subfile_number};
 use crate::index_table::{IndexTableRow, NOT_ENDED, SavedIndexTable};
-use crate::log_datasets::{LogSegments, hard_target};
+use crate::log_datasets::{LogDatasets, hard_target};
 use crate::names;
 use crate::position::LogPosition;
 use crate::row_shift::shift_entry;
@@ -26,7 +26,7 @@ pub struct LogFile {
     /// The group of the log.
     pub group: ObjectId,
     /// The log datasets.
-    pub log: LogSegments,
+    pub log: LogDatasets,
     /// The index table of the file. Entries behind it are read from the log.
     saved: Option<SavedIndexTable>,
     /// Up to where entries are known (bytes).
@@ -90,7 +90,8 @@ pub fn log_group_attribute(store: &dyn Store, group: ObjectId, name: &'static st
 pub fn create_log_group(store: &dyn Store) -> Result<ObjectId> {
     let writer = store.writer()?;
     let group = writer.create(&NewObject::unlinked(&ObjectSpec::group()))?;
-    let counters = [(names::LAYOUT_VERSION, crate::LAYOUT), (names::DATASET_COUNT, 0), (names::LOG_DATASET_COUNT, 0)];
+    let counters =
+        [(names::LAYOUT_VERSION, crate::LAYOUT_VERSION), (names::DATASET_COUNT, 0), (names::LOG_DATASET_COUNT, 0)];
     for (name, value) in counters {
         writer.set_attribute(group, &i64_scalar_attribute(name, value))?;
     }
@@ -107,7 +108,9 @@ pub fn mark_as_log(store: &dyn Store) -> Result<()> {
     if has_log_mark(store)? {
         return Ok(());
     }
-    store.writer()?.set_attribute(store.session().root, &i64_scalar_attribute(names::FILE_LAYOUT, crate::LAYOUT))
+    store
+        .writer()?
+        .set_attribute(store.session().root, &i64_scalar_attribute(names::FILE_LAYOUT, crate::LAYOUT_VERSION))
 }
 
 impl LogFile {
@@ -135,10 +138,10 @@ impl LogFile {
         table: Option<AllocationLimit>,
     ) -> Result<Self> {
         match log_group_attribute(&*store, group, names::LAYOUT_VERSION)?.cast_signed() {
-            crate::LAYOUT => {}
+            crate::LAYOUT_VERSION => {}
             other => return Err(LogError::Layout(other).into()),
         }
-        let log = LogSegments::open(&*store, group)?;
+        let log = LogDatasets::open(&*store, group)?;
         let saved = table.map_or(Ok(None), |limit| SavedIndexTable::open(&*store, group, limit))?;
         let (covers, last_order) = saved.as_ref().map_or((0, 0), |saved| (saved.covers, saved.last_order));
         if covers > log.end() {
@@ -158,7 +161,7 @@ impl LogFile {
     }
 
     /// A file whose log is indexed already. `group` is that of the log.
-    pub fn with_indexed_log(store: Arc<dyn Store>, group: ObjectId, log: LogSegments) -> Self {
+    pub fn with_indexed_log(store: Arc<dyn Store>, group: ObjectId, log: LogDatasets) -> Self {
         let indexed = log.end();
         LogFile {
             number: 0,

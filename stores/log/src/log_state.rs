@@ -11,11 +11,11 @@ use rustc_hash::FxHashMap;
 use crate::background_write::{BackgroundWriter, PendingWrite};
 use crate::encode::EncodedEntry;
 use crate::entry::{Dims, EntryChange, EntryHead};
-use crate::entry_index::EntryIndex;
+use crate::entry_box_index::EntryBoxIndex;
 use crate::entry_writer::{EntryWriter, StagedEntryLengths};
 use crate::error::{LogError, Result};
 use crate::index_table::{self, IndexTableEncoder, IndexTableRow, NOT_ENDED};
-use crate::log_datasets::LogSegments;
+use crate::log_datasets::LogDatasets;
 use crate::log_file::{LogBatch, LogFile};
 use crate::logged_dataset::LoggedDataset;
 use crate::mutant::LogMutant;
@@ -116,15 +116,19 @@ impl LogState {
     ///
     /// # Errors
     /// As [`LogState::open`].
-    pub fn with_indexes(file: LogFile, indexes: FxHashMap<u64, EntryIndex>, format: EntryWriter) -> Result<Self> {
+    pub fn with_box_indexes(
+        file: LogFile,
+        indexes: FxHashMap<u64, EntryBoxIndex>,
+        format: EntryWriter,
+    ) -> Result<Self> {
         let mut state = LogState::open(file, AllocationLimit::default(), LogMutant::None)?;
         state.format = format;
-        for (entries, bytes) in indexes.values().map(EntryIndex::entry_count_and_data_bytes) {
+        for (entries, bytes) in indexes.values().map(EntryBoxIndex::entry_count_and_data_bytes) {
             state.entries += entries;
             state.data_bytes = state.data_bytes.saturating_add(bytes);
         }
         state.datasets =
-            indexes.into_iter().map(|(number, index)| (number, LoggedDataset::with_index(index))).collect();
+            indexes.into_iter().map(|(number, index)| (number, LoggedDataset::with_box_index(index))).collect();
         Ok(state)
     }
 
@@ -230,7 +234,7 @@ impl LogState {
     /// # Errors
     /// Errors of the store beneath.
     #[cfg(feature = "mutants")]
-    pub fn save_index_table_early(&self, dataset_count: u64) -> Result<()> {
+    pub fn mutant_save_index_table_early(&self, dataset_count: u64) -> Result<()> {
         let own = self.own();
         let new =
             IndexTableEncoder { covers: own.indexed, last_order: own.last_order, place: &|at| Some((1, at.offset())) };
@@ -245,9 +249,9 @@ impl LogState {
     /// # Errors
     /// Errors of the store beneath.
     #[cfg(feature = "mutants")]
-    pub fn publish_early(&mut self, writer: &dyn StoreWriter) -> Result<()> {
+    pub fn mutant_publish_early(&mut self, writer: &dyn StoreWriter) -> Result<()> {
         let staged = self.staged.len() as u64;
-        self.own_mut().log.stage_end_past_entries(writer, staged)?;
+        self.own_mut().log.mutant_stage_end_past_entries(writer, staged)?;
         writer.commit(ObjectScope::All, PublishLevel::Visible)
     }
 
@@ -437,7 +441,7 @@ impl LogState {
     }
 
     /// How many entries were read or made, beside those that only the index tables have.
-    pub fn entry_count(&self) -> u64 {
+    pub fn loaded_entry_count(&self) -> u64 {
         self.entries
     }
 
@@ -479,7 +483,7 @@ impl LogState {
     }
 
     /// The log datasets of the file of a position.
-    fn log_of(&self, at: LogPosition) -> Option<&LogSegments> {
+    fn log_of(&self, at: LogPosition) -> Option<&LogDatasets> {
         self.files.get(at.file() as usize).map(|file| &file.log)
     }
 

@@ -6,10 +6,10 @@ use h5live_model::{AllocationLimit, ChunkCoord, DatasetSpec, LinkTarget, Name, O
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::entry::{Dims, EntryChange, EntryHead};
-use crate::entry_index::EntryIndex;
+use crate::entry_box_index::EntryBoxIndex;
 use crate::error::{LogError, Result};
 use crate::index_table::IndexTableRow;
-use crate::log_datasets::{DataLogPlace, LogSegments, hard_target};
+use crate::log_datasets::{DataLogPlace, LogDatasets, hard_target};
 use crate::log_file::existing_log_group;
 use crate::log_vol_anchor;
 use crate::log_vol_entry::{LogVolEntry, decode_entries};
@@ -23,9 +23,9 @@ const DEFLATE: i32 = 1;
 #[derive(Debug)]
 pub struct LogVolLog {
     /// Where the data is.
-    pub data: LogSegments,
+    pub data: LogDatasets,
     /// The index of each dataset, by its number.
-    pub datasets: FxHashMap<u64, EntryIndex>,
+    pub datasets: FxHashMap<u64, EntryBoxIndex>,
     /// How many datasets were made so far: no anchor has this number, or a larger one.
     pub dataset_count: u64,
     /// Where the last byte of data ends in its file (bytes).
@@ -75,7 +75,7 @@ impl LogVolLog {
         let anchors = anchors(main)?;
         let counted = LogVolRootAttribute::read(main)?.map_or(0, |counters| counters.datasets.unsigned_abs().into());
         let mut log = LogVolLog {
-            data: LogSegments::empty(),
+            data: LogDatasets::empty(),
             datasets: FxHashMap::default(),
             // A writer that died may have made anchors that are not counted.
             dataset_count: anchors.keys().map(|number| number.saturating_add(1)).fold(counted, u64::max),
@@ -147,7 +147,7 @@ impl LogVolLog {
         if filter != 0 && entry.blocks.len() != 1 {
             return Err(misfit("has deflated data of several blocks").into());
         }
-        let index = self.datasets.entry(dataset).or_insert_with(|| EntryIndex::new(spec.dataspace.rank()));
+        let index = self.datasets.entry(dataset).or_insert_with(|| EntryBoxIndex::new(spec.dataspace.rank()));
         let mut at = at;
         for (start, count) in &entry.blocks {
             let len = if filter == 0 { bytes(count).unwrap_or(0) } else { data_len };

@@ -76,7 +76,7 @@ fn long_list(name: &str, values: &[u64]) -> AttributeData {
 /// The attributes that the anchor gets. Its number fits four bytes.
 pub fn attributes(anchor: &AnchoredDataset) -> Vec<AttributeData> {
     let mut attributes = vec![
-        shape_attribute(anchor.spec.dataspace.dims()),
+        dims_attribute(anchor.spec.dataspace.dims()),
         long_list(MAX_DIMS, anchor.spec.dataspace.max_dims()),
         i32_list_attribute(ID, &[i32::try_from(anchor.id).unwrap_or(i32::MAX)]),
     ];
@@ -84,7 +84,7 @@ pub fn attributes(anchor: &AnchoredDataset) -> Vec<AttributeData> {
     attributes
 }
 
-/// The attribute with an extent.
-pub fn shape_attribute(dims: &[u64]) -> AttributeData {
+/// The attribute with the dimensions of a dataset.
+pub fn dims_attribute(dims: &[u64]) -> AttributeData {
     long_list(DIMS, dims)
 }

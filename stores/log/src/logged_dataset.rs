@@ -1,7 +1,7 @@
 //! What the logs have of one dataset.
 
 use crate::entry::{Dims, EntryChange, EntryHead, RowShift};
-use crate::entry_index::EntryIndex;
+use crate::entry_box_index::EntryBoxIndex;
 use crate::index_table::{IndexTableRow, NOT_ENDED};
 use crate::row_shift::shift_entry;
 
@@ -9,7 +9,7 @@ use crate::row_shift::shift_entry;
 #[derive(Debug)]
 pub struct LoggedDataset {
     /// Which entries have its elements: those before `indexed`.
-    pub index: EntryIndex,
+    pub index: EntryBoxIndex,
     /// The extent that entries have set (`[rank]`, elements); `None` if none has.
     pub extent: Option<Dims>,
     /// The same without the batch that is gathered.
@@ -47,11 +47,11 @@ fn apply_extent(extent: &mut Option<Dims>, head: &EntryHead) {
 impl LoggedDataset {
     /// One without entries.
     pub fn new(rank: usize) -> Self {
-        LoggedDataset::with_index(EntryIndex::new(rank))
+        LoggedDataset::with_box_index(EntryBoxIndex::new(rank))
     }
 
     /// One whose entries are in an index already.
-    pub fn with_index(index: EntryIndex) -> Self {
+    pub fn with_box_index(index: EntryBoxIndex) -> Self {
         LoggedDataset {
             index,
             extent: None,
@@ -106,7 +106,7 @@ impl LoggedDataset {
         self.extent = extent;
         // Those that were looked for are at other places now.
         if self.not_ended.first().is_some_and(|first| (*first as usize) < self.indexed) {
-            self.index = EntryIndex::new(self.index.rank());
+            self.index = EntryBoxIndex::new(self.index.rank());
             self.indexed = 0;
         }
     }

@@ -72,7 +72,7 @@ pub fn open_log_vol(
     let LogVolLog { data, datasets, dataset_count, data_end } = LogVolLog::open(&*inner, files, how.max_allocation)?;
     let main = LogFile::with_indexed_log(inner.clone(), log_vol_group_or_zero(&*inner)?, data);
     let format = EntryWriter::LogVol(LogVolWriter::new(counters, data_end));
-    let state = LogState::with_indexes(main, datasets, format)?;
+    let state = LogState::with_box_indexes(main, datasets, format)?;
     let how = LogOpenRequest { options: Log { filter: EntryFilter::Never, ..how.options }, ..how };
     Ok(LogSession::of_state(inner, LogLayout::LogVol, state, dataset_count, how))
 }

@@ -501,7 +501,7 @@ impl LogSession {
         #[cfg(feature = "mutants")]
         if self.mutant.violates(LogMutant::EndBeforeEntries) {
             let own = state.own().store.clone();
-            state.publish_early(own.writer()?)?;
+            state.mutant_publish_early(own.writer()?)?;
         }
         state.write_staged(|state| self.log_dataset_room(state))?;
         state.publish_by_next_commit(publish)
@@ -536,7 +536,7 @@ impl LogSession {
         }
         #[cfg(feature = "mutants")]
         if self.mutant.violates(LogMutant::TableBeforeEntries) {
-            self.save_table_early()?;
+            self.mutant_save_table_early()?;
         }
         self.commit_entries(PublishLevel::Visible)?;
         // Not before: if the entries cannot be written, anchors do not say that they are there.
@@ -553,9 +553,9 @@ impl LogSession {
 
     /// What a mutant does: the table has entries that are not in a log dataset yet.
     #[cfg(feature = "mutants")]
-    fn save_table_early(&self) -> Result<()> {
+    fn mutant_save_table_early(&self) -> Result<()> {
         let own = self.own_file().1;
-        self.state.read().save_index_table_early(*self.dataset_count.lock())?;
+        self.state.read().mutant_save_index_table_early(*self.dataset_count.lock())?;
         own.writer()?.commit(ObjectScope::All, PublishLevel::Visible)
     }
 
@@ -572,7 +572,7 @@ impl LogSession {
             let Some(dims) = state.dataset(*number).and_then(|dataset| dataset.extent.as_ref()) else { continue };
             let _there = self.removing.lock();
             if self.is_anchor_of(main, *number, *at)? {
-                writer.set_attribute(*at, &self.layout.shape_attribute(dims))?;
+                writer.set_attribute(*at, &self.layout.dims_attribute(dims))?;
             }
         }
         changed.clear();

@@ -58,7 +58,7 @@ impl MapTableStore {
 
     /// Refuses to change the links of a map, which is no group for those who see maps.
     #[inline]
-    pub(crate) fn check_group(&self, group: ObjectId) -> Result<()> {
+    pub(crate) fn check_not_map(&self, group: ObjectId) -> Result<()> {
         // Nothing has the number of no group, and no store that holds tables has numbers of more than 64 bits.
         let number = group.0 as u64;
         if self.plain_group.load(Ordering::Acquire) == number {
@@ -107,7 +107,7 @@ impl MapTableStore {
     }
 
     /// Gives up the memory of maps that this session has deleted. They stay known, so that nobody writes to them.
-    pub(crate) fn clear_deleted(&self) {
+    pub(crate) fn drop_deleted_indexes(&self) {
         self.plain_group.store(NO_GROUP, Ordering::Release);
         self.tables.read().values().filter(|table| table.is_deleted()).for_each(|table| table.drop_index());
     }

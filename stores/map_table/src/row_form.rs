@@ -49,7 +49,7 @@ impl RowLayout {
     ///
     /// # Errors
     /// [`MapTableError::Row`].
-    pub fn change(&self, row: &[u8], number: u64) -> Result<RowChange> {
+    pub fn decode_change(&self, row: &[u8], number: u64) -> Result<RowChange> {
         let found = row.get(self.change_at).copied().and_then(RowChange::from_byte);
         Ok(found.ok_or(MapTableError::Row { row: number, rule: "has an unknown kind of change" })?)
     }

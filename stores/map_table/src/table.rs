@@ -130,7 +130,7 @@ impl MapTable {
         let mut ordered = Vec::new();
         let mut take = |number: usize, row: &[u8], key: &[u8]| {
             let at = first + number as u64;
-            let change = self.form.change(row, at)?;
+            let change = self.form.decode_change(row, at)?;
             let key = if change.is_null { MapKey::Null } else { MapKey::Bytes(key) };
             ordered.clear();
             let encoded = self.spec.check_key(key).and_then(|()| self.order.encode(key, &mut ordered));

@@ -60,7 +60,7 @@ impl MapTableStore {
 impl StoreWriter for MapTableStore {
     fn create(&self, new: &NewObject<'_>) -> Result<ObjectId> {
         if let Some((group, _)) = new.link {
-            self.check_group(group)?;
+            self.check_not_map(group)?;
         }
         if !self.has_tables() && !matches!(new.spec.body, ObjectKindSpec::Map(_)) {
             return self.inner().writer()?.create(new);
@@ -75,25 +75,25 @@ impl StoreWriter for MapTableStore {
 
     fn discard(&self, id: ObjectId) -> Result<()> {
         self.inner().writer()?.discard(id)?;
-        self.clear_deleted();
+        self.drop_deleted_indexes();
         Ok(())
     }
 
     fn add_link(&self, group: ObjectId, name: &Name, target: &LinkTarget) -> Result<()> {
-        self.check_group(group)?;
+        self.check_not_map(group)?;
         self.inner().writer()?.add_link(group, name, target)
     }
 
     fn remove_link(&self, group: ObjectId, name: &Name) -> Result<()> {
-        self.check_group(group)?;
+        self.check_not_map(group)?;
         self.inner().writer()?.remove_link(group, name)?;
-        self.clear_deleted();
+        self.drop_deleted_indexes();
         Ok(())
     }
 
     fn rename_link(&self, from: (ObjectId, &Name), to: (ObjectId, &Name)) -> Result<()> {
-        self.check_group(from.0)?;
-        self.check_group(to.0)?;
+        self.check_not_map(from.0)?;
+        self.check_not_map(to.0)?;
         self.inner().writer()?.rename_link(from, to)
     }
 

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use h5live_model::{
-    Capabilities, Connector, ConnectorOptions, CrossFileLinkKind, Error as ModelError, Location, LocationWatch,
+    Capabilities, Connector, ConnectorOptions, Error as ModelError, LinkedStoreRole, Location, LocationWatch,
     Maintenance, Mode, Name, OpenError, OpenRequest, PathProbe, Store, StoreIdentity, TrustOrigin,
 };
 use h5live_native::{NativeConnector, NativeFile, OpenOptions};
@@ -88,7 +88,7 @@ impl Connector for RemoteConnector {
     }
 
     /// A file beside the one that names it.
-    fn linked_locations(&self, base: Option<&Location>, name: &Name, _: CrossFileLinkKind) -> Vec<Location> {
+    fn linked_locations(&self, base: Option<&Location>, name: &Name, _: LinkedStoreRole) -> Vec<Location> {
         let base = base.and_then(|base| RemoteLocation::of(base).ok());
         let beside = base.and_then(|base| base.sibling_url(name.as_str()?));
         beside.into_iter().map(Location::from).collect()

@@ -80,7 +80,7 @@ impl ObjectCacheFolder {
     }
 
     /// Whether blocks of some state of the object may be there.
-    pub fn has_blocks(&self) -> bool {
+    pub fn may_have_blocks(&self) -> bool {
         self.object.is_dir()
     }
 

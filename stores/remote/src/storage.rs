@@ -95,7 +95,7 @@ impl ObjectBackedStorage {
     ) -> Result<Self, ObjectError> {
         let block_bytes = block_bytes(options);
         let folder = disk_folder(cache_name, options)?;
-        let Some(folder) = folder.filter(ObjectCacheFolder::has_blocks) else {
+        let Some(folder) = folder.filter(ObjectCacheFolder::may_have_blocks) else {
             return ObjectBackedStorage::open_ends(client, key, disk_folder(cache_name, options)?, options);
         };
         let meta = client.head(key)?;

@@ -7,8 +7,8 @@ use std::time::Duration;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use h5live_model::{
-    Capabilities, ChunkEncodedBy, ChunkReadStrategy, Connector, ConnectorOptions, ConsistencyScope, CrossFileLinkKind,
-    DurabilitySupport, Error as ModelError, Location, LocationWatch, Maintenance, Mode, Name, OpenError, OpenRequest,
+    Capabilities, ChunkEncodedBy, ChunkReadStrategy, Connector, ConnectorOptions, ConsistencyScope, DurabilitySupport,
+    Error as ModelError, LinkedStoreRole, Location, LocationWatch, Maintenance, Mode, Name, OpenError, OpenRequest,
     PartialWrites, PathProbe, SessionInfo, SmallWritesStagedBy, Store, StoreFeatures, StoreIdentity, StoreSizeLimits,
     TrustOrigin,
 };
@@ -155,7 +155,7 @@ impl Connector for ServedConnector {
     }
 
     /// A file beside the one that names it, of the same server.
-    fn linked_locations(&self, base: Option<&Location>, name: &Name, _: CrossFileLinkKind) -> Vec<Location> {
+    fn linked_locations(&self, base: Option<&Location>, name: &Name, _: LinkedStoreRole) -> Vec<Location> {
         let base = base.and_then(|base| ServedLocation::of(base).ok());
         let beside = base.and_then(|base| base.sibling_url(name.as_str()?));
         beside.into_iter().map(Location::from).collect()

@@ -63,7 +63,7 @@ fn what_other_threads_start_is_no_writer_and_holds_no_lock() {
             lock.acquire_liveness_lock(&File::options().write(true).open(&path).unwrap()).unwrap();
             lock.close_written_file();
             let is_right = is_free
-                && lock.is_liveness_unlocked()
+                && lock.has_no_h5live_writer()
                 && matches!(found, WriterPresence::None | WriterPresence::Unknown);
             (!is_right).then_some((found, is_free))
         });

@@ -1,11 +1,11 @@
 //! A dataset of bytes that grows at its end, which a thread of its own writes.
 
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::thread::{self, JoinHandle};
+use std::sync::mpsc::{Receiver, sync_channel};
 
 use h5live::Dataset;
 
 use crate::error::Result;
+use crate::worker_thread::WorkerThread;
 
 /// The largest chunk that is gathered (bytes).
 const MAX_BUFFERED_CHUNK_BYTES: u64 = 16 << 20;
@@ -61,37 +61,24 @@ fn is_zero(bytes: &[u8]) -> bool {
 /// The thread that appends.
 #[derive(Debug)]
 struct AppendThread {
-    /// `None` while the thread ends.
-    jobs: Option<SyncSender<PendingAppend>>,
+    worker: WorkerThread<PendingAppend, ()>,
     results: Receiver<(PendingAppend, Result<()>)>,
-    thread: Option<JoinHandle<()>>,
 }
 
 impl AppendThread {
     /// `None` if the system has no thread.
     fn start(dataset: &Dataset) -> Option<Self> {
-        let (jobs, work) = sync_channel::<PendingAppend>(1);
         let (done, results) = sync_channel(1);
         let dataset = dataset.clone();
-        let append = move || {
-            for mut job in work {
+        let append = move |jobs: Receiver<PendingAppend>| {
+            for mut job in jobs {
                 let result = job.run(&dataset);
                 if done.send((job, result)).is_err() {
                     return;
                 }
             }
         };
-        let thread = thread::Builder::new().name("h5live-import".to_owned()).spawn(append).ok()?;
-        Some(AppendThread { jobs: Some(jobs), results, thread: Some(thread) })
-    }
-}
-
-impl Drop for AppendThread {
-    /// Waits until nothing is appended any more.
-    fn drop(&mut self) {
-        self.jobs = None;
-        // If it has panicked, it appends nothing more.
-        let _ended = self.thread.take().map(JoinHandle::join);
+        Some(AppendThread { worker: WorkerThread::start("h5live-import", 1, append)?, results })
     }
 }
 
@@ -220,11 +207,10 @@ impl ByteDatasetAppender {
     /// A panic in the thread is one of its caller, as it would be without the thread.
     #[cold]
     fn panic_as_thread(&mut self) -> ! {
-        let thread = self.thread.take().and_then(|mut thread| thread.thread.take());
-        match thread.map(JoinHandle::join) {
-            Some(Err(panic)) => std::panic::resume_unwind(panic),
-            _ => unreachable!("a thread ends after its last job, or by a panic"),
+        if let Some(thread) = self.thread.take() {
+            thread.worker.join();
         }
+        unreachable!("a thread ends after its last job, or by a panic")
     }
 
     /// Hands what was gathered to the thread.
@@ -239,8 +225,8 @@ impl ByteDatasetAppender {
         };
         self.written += job.filled as u64;
         self.restart();
-        let refused = match self.thread.as_ref().and_then(|thread| thread.jobs.as_ref()) {
-            Some(jobs) => jobs.send(job).err().map(|refused| refused.0),
+        let refused = match &self.thread {
+            Some(thread) => thread.worker.send(job).err(),
             None => Some(job),
         };
         self.is_under_way = refused.is_none();

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use h5live::archive::layout::{ArchiveRow, EntryRow, NO_SAMPLE};
 
 use crate::error::{Error, InvalidFileReason, Result};
-use crate::reader::{ImportedTar, PIECE_BYTES};
+use crate::reader::{CONTENT_PIECE_BYTES, ImportedTar};
 use crate::sparse::SparseSegment;
 
 /// Writes an archive as it was before its import, without compression.
@@ -52,7 +52,7 @@ impl RecordReader<'_> {
         while at < range.end {
             let read_to = self.start + self.buffer.len() as u64;
             if at >= read_to || at < self.start {
-                let end = self.end.max(range.end).min(at.saturating_add(PIECE_BYTES));
+                let end = self.end.max(range.end).min(at.saturating_add(CONTENT_PIECE_BYTES));
                 self.buffer = self.tar.read_header_bytes(at..end)?;
                 self.start = at;
                 if self.buffer.is_empty() {

@@ -27,7 +27,7 @@ use crate::extract_owner::ExtractOptions;
 use crate::link_target::check_symlink_target;
 use crate::owner_and_xattrs::OwnerXattrReader;
 use crate::paths::safe_path;
-use crate::reader::{ImportedTar, PIECE_BYTES};
+use crate::reader::{CONTENT_PIECE_BYTES, ImportedTar};
 use crate::shown_name::escaped;
 
 /// Why a time is not set.
@@ -264,8 +264,8 @@ impl<'a> Extractor<'a> {
         let mut file = made.map_err(self.failed(place))?.into_std();
         if row.sample != NO_SAMPLE {
             let written = self.tar.read_contents_verified(row, &mut |_, piece| {
-                match piece.len() as u64 == PIECE_BYTES && piece.iter().all(|byte| *byte == 0) {
-                    true => io::Seek::seek_relative(&mut file, PIECE_BYTES as i64),
+                match piece.len() as u64 == CONTENT_PIECE_BYTES && piece.iter().all(|byte| *byte == 0) {
+                    true => io::Seek::seek_relative(&mut file, CONTENT_PIECE_BYTES as i64),
                     false => file.write_all(piece),
                 }
                 .map_err(self.failed(place))

@@ -45,6 +45,7 @@ mod sparse;
 mod tables;
 mod verify;
 mod virtual_merge;
+mod worker_thread;
 
 pub use check::{CheckProgress, TarReport, check, kind_name};
 pub use contents::{DataOrHole, EntryContents};

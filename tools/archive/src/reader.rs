@@ -17,7 +17,7 @@ use crate::sparse::SparseSegment;
 use crate::tables::{TableRows, for_each_row, read_bytes};
 
 /// Bytes of contents that are in memory at once.
-pub const PIECE_BYTES: u64 = 4 << 20;
+pub const CONTENT_PIECE_BYTES: u64 = 4 << 20;
 
 /// An imported archive, or several in one file.
 #[derive(Debug)]
@@ -215,7 +215,7 @@ impl ImportedTar {
         let mut hasher = digests.filter(|_| digest.is_some()).map(SampleDigests::hasher);
         let mut at = 0;
         while at < row.size {
-            let end = row.size.min(at + PIECE_BYTES);
+            let end = row.size.min(at + CONTENT_PIECE_BYTES);
             let piece = self.contents(row.sample, at..end)?;
             if let Some(hasher) = &mut hasher {
                 hasher.update(&piece);
@@ -236,7 +236,7 @@ impl ImportedTar {
     /// # Errors
     /// [`Error::File`].
     pub fn contents(&self, sample: u64, range: std::ops::Range<u64>) -> Result<Vec<u8>> {
-        Ok(self.archive.read_part(sample, range)?)
+        Ok(self.archive.read_sample_range(sample, range)?)
     }
 }
 

@@ -178,11 +178,12 @@ impl ImportTablesWriter {
         Ok((ImportTablesWriter::open(file, algorithm, committed)?, committed))
     }
 
-    /// Drops the rows of all entries but the first ones. [`ImportTablesWriter::truncate_to_entries`] drops the rest. Returns what is left.
+    /// Drops the rows of all entries but the first ones. [`ImportTablesWriter::truncate_other_tables`] drops the rest.
+    /// Returns what is left.
     ///
     /// # Errors
     /// [`Error::File`].
-    pub fn truncate_entries(&mut self, entries: u64) -> Result<CommittedCounts> {
+    pub fn truncate_entry_rows(&mut self, entries: u64) -> Result<CommittedCounts> {
         self.entry.truncate(entries)?;
         self.entry.commit()?;
         let committed = CommittedCounts::of(self.entry.dataset())?;
@@ -190,12 +191,12 @@ impl ImportTablesWriter {
         Ok(committed)
     }
 
-    /// Drops everything that does not belong to the entries that are there. `header_end`: where the records of the last
-    /// entry end.
+    /// Drops what other tables than that of the entries have beyond the entries that are there. `header_end`: where the
+    /// records of the last entry end.
     ///
     /// # Errors
     /// [`Error::File`].
-    pub fn truncate_to_entries(&mut self, header_end: u64) -> Result<()> {
+    pub fn truncate_other_tables(&mut self, header_end: u64) -> Result<()> {
         let rows = self.entry.len();
         let last = match rows.checked_sub(1) {
             Some(last) => self.entry.dataset().read_slice::<EntryRow>(last..rows)?.first().copied(),

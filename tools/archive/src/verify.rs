@@ -5,7 +5,7 @@ use h5live::archive::layout::NO_SAMPLE;
 use crate::digest::ContentHasher;
 use crate::digests::SampleDigests;
 use crate::error::{Error, InvalidFileReason, Result, WRONG_DIGEST};
-use crate::reader::{ImportedTar, PIECE_BYTES};
+use crate::reader::{CONTENT_PIECE_BYTES, ImportedTar};
 use crate::shown_name::escaped;
 
 /// What was verified.
@@ -70,7 +70,7 @@ fn digest_of(tar: &ImportedTar, sample: u64, size: u64, mut hasher: ContentHashe
     }
     let mut at = 0;
     while at < size {
-        let end = size.min(at + PIECE_BYTES);
+        let end = size.min(at + CONTENT_PIECE_BYTES);
         hasher.update(&tar.contents(sample, at..end)?);
         at = end;
     }

@@ -106,7 +106,7 @@ pub fn run() -> ExitCode {
 fn run_command(command: Command) -> Result<CommandOutcome> {
     missing_sources::discard_missing_sources();
     let done = command.run();
-    let missing = missing_sources::report_missing_sources();
+    let missing = missing_sources::print_recorded_missing_sources();
     done.map(|outcome| outcome.worse(missing))
 }
 

@@ -48,7 +48,7 @@ impl StoresCommand {
                 false => out.line(setting_as_text(&setting, &default).trim_start_matches('\n'))?,
             }
         }
-        for (scheme, feature) in registry.missing_features() {
+        for (scheme, feature) in registry.missing_scheme_features() {
             if self.json {
                 out.line(json!({ "scheme": scheme, "feature": feature }))?;
             } else {

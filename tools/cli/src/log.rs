@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use h5live::model::{AllocationLimit, ConnectorRegistry, Location, Mode, NoFilters, ObjectSpec, OpenRequest, Url};
 use h5live_log::local_multi_writer_files::{LocalMultiWriterFiles, subfile_folder, subfile_path};
-use h5live_log::{LAYOUT, Log, LogFileInfo, LogInfo, LogLayout};
+use h5live_log::{LAYOUT_VERSION, Log, LogFileInfo, LogInfo, LogLayout};
 use h5live_native::{Native, NativeConnector, NativeFile, OpenOptions};
 use serde_json::json;
 
@@ -171,7 +171,7 @@ fn show(location: &Location, as_json: bool) -> Result<()> {
         out.line(json!({
             "layout": match info.layout {
                 LogLayout::LogVol => json!("logvol"),
-                _ => json!(LAYOUT),
+                _ => json!(LAYOUT_VERSION),
             },
             "datasets": info.datasets,
             "entries": info.entries,
@@ -182,7 +182,7 @@ fn show(location: &Location, as_json: bool) -> Result<()> {
     } else {
         let layout = match info.layout {
             LogLayout::LogVol => "logvol".to_owned(),
-            _ => LAYOUT.to_string(),
+            _ => LAYOUT_VERSION.to_string(),
         };
         out.line(format_args!("layout {layout}, {} made", counted(info.datasets, "dataset")))?;
         let (entries, data) = (counted(info.entries, "entry"), counted(info.data_bytes, "byte"));

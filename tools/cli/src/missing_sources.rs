@@ -41,7 +41,7 @@ pub fn discard_missing_sources() {
 }
 
 /// Says on standard error which sources are not there. With some, it is a finding.
-pub fn report_missing_sources() -> CommandOutcome {
+pub fn print_recorded_missing_sources() -> CommandOutcome {
     let met = take();
     met.shown.iter().for_each(eprint_message);
     let more = met.known.len() - met.shown.len();

@@ -260,12 +260,12 @@ pub fn path_of_any_store(location: &Location) -> Result<Option<PathBuf>> {
     Ok(resolve(location)?.file_path())
 }
 
-/// The path of the file or the folder that is the store at a location, if relative names of other files in it are looked for
-/// beside it.
+/// The path of the file or the folder that is the store at a location, if the files that it names are looked for among
+/// its siblings.
 ///
 /// # Errors
 /// As [`native_file_path`].
-pub fn path_for_relative_names(location: &Location) -> Result<Option<PathBuf>> {
+pub fn store_path_with_siblings(location: &Location) -> Result<Option<PathBuf>> {
     #[cfg(feature = "kv")]
     if let Some(folder) = folder_of_key_value_store(location)? {
         return Ok(Some(folder));

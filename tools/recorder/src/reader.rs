@@ -35,7 +35,7 @@ pub enum InputReaderFormat {
     /// Lines of text.
     Lines,
     /// JSON if the input begins so, and otherwise CSV.
-    Text(CsvOptions, NewKeyPolicy),
+    Guess(CsvOptions, NewKeyPolicy),
     /// Frames of this many bytes.
     Raw(usize),
 }
@@ -79,7 +79,7 @@ fn read(
         InputReaderFormat::Csv(options) => csv_rows::read_csv_rows(options, input, &mut out),
         InputReaderFormat::Json(new_keys) => json_rows::read_json_rows(input, new_keys, &mut out),
         InputReaderFormat::Lines => lines(input, &mut out),
-        InputReaderFormat::Text(options, new_keys) => {
+        InputReaderFormat::Guess(options, new_keys) => {
             // Blank lines may come first, and later the rest.
             let is_blank = |start: &[u8]| start.len() < MAX_BLANK_BYTES && start.trim_ascii().is_empty();
             let more = |start: &[u8]| {
@@ -219,13 +219,13 @@ mod tests {
 
     #[test]
     fn what_rows_look_like_is_told_by_how_they_begin() {
-        assert_eq!(all(InputReaderFormat::Text(CSV, NewKeyPolicy::Error), "a\n1\n"), ["a", "1"]);
-        assert_eq!(all(InputReaderFormat::Text(CSV, NewKeyPolicy::Error), "[s],[V]\n1,2\n"), ["[s]|[V]", "1|2"]);
-        assert_eq!(all(InputReaderFormat::Text(CSV, NewKeyPolicy::Error), "\n {\"a\": 1}\n"), ["a", "1"]);
-        assert_eq!(all(InputReaderFormat::Text(CSV, NewKeyPolicy::Error), "\u{feff}[{\"a\": 1}]"), ["a", "1"]);
+        assert_eq!(all(InputReaderFormat::Guess(CSV, NewKeyPolicy::Error), "a\n1\n"), ["a", "1"]);
+        assert_eq!(all(InputReaderFormat::Guess(CSV, NewKeyPolicy::Error), "[s],[V]\n1,2\n"), ["[s]|[V]", "1|2"]);
+        assert_eq!(all(InputReaderFormat::Guess(CSV, NewKeyPolicy::Error), "\n {\"a\": 1}\n"), ["a", "1"]);
+        assert_eq!(all(InputReaderFormat::Guess(CSV, NewKeyPolicy::Error), "\u{feff}[{\"a\": 1}]"), ["a", "1"]);
         let blank = format!("{}{{\"a\": 1}}\n", "\n".repeat(300_000));
-        assert_eq!(all(InputReaderFormat::Text(CSV, NewKeyPolicy::Error), &blank), ["a", "1"]);
-        assert_eq!(all(InputReaderFormat::Text(CSV, NewKeyPolicy::Error), ""), ["failed: no header line"]);
+        assert_eq!(all(InputReaderFormat::Guess(CSV, NewKeyPolicy::Error), &blank), ["a", "1"]);
+        assert_eq!(all(InputReaderFormat::Guess(CSV, NewKeyPolicy::Error), ""), ["failed: no header line"]);
     }
 
     #[test]
@@ -336,11 +336,11 @@ mod tests {
             String::from_utf8(events(format, input).into_iter().flat_map(text).collect()).unwrap()
         };
         assert_eq!(
-            texts(InputReaderFormat::Text(CSV, NewKeyPolicy::Error), "a;b\n1;\"x;y\"\n3\n"),
+            texts(InputReaderFormat::Guess(CSV, NewKeyPolicy::Error), "a;b\n1;\"x;y\"\n3\n"),
             "a;b\n1;\"x;y\"\n3\n"
         );
         assert_eq!(
-            texts(InputReaderFormat::Text(CSV, NewKeyPolicy::Error), "{\"a\": 1}\n{\"a\n{\"b\": 2}"),
+            texts(InputReaderFormat::Guess(CSV, NewKeyPolicy::Error), "{\"a\": 1}\n{\"a\n{\"b\": 2}"),
             "{\"a\": 1}\n{\"a\n{\"b\": 2}\n"
         );
     }

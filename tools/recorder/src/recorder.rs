@@ -88,7 +88,7 @@ impl RecordOptions {
 fn format(options: &RecordOptions) -> InputReaderFormat {
     match (&options.frames, options.format) {
         (Some(frames), _) => InputReaderFormat::Raw(FrameFormat::frame_bytes(frames)),
-        (None, InputFormat::Guess) => InputReaderFormat::Text(options.csv, options.new_keys),
+        (None, InputFormat::Guess) => InputReaderFormat::Guess(options.csv, options.new_keys),
         (None, InputFormat::Csv) => InputReaderFormat::Csv(options.csv),
         (None, InputFormat::Json) => InputReaderFormat::Json(options.new_keys),
         (None, InputFormat::Lines) => InputReaderFormat::Lines,

@@ -216,13 +216,13 @@ pub struct InferRules {
     /// Whether there is an integer for empty cells.
     pub has_empty_value: bool,
     /// Bytes of texts, if they are not to be of any length.
-    pub str_width: Option<u16>,
+    pub text_bytes: Option<u16>,
 }
 
 impl InferRules {
     /// The type of texts.
     fn text_kind(&self) -> ColumnKind {
-        self.str_width.map_or(ColumnKind::VarText, |width| ColumnKind::Text(width.into()))
+        self.text_bytes.map_or(ColumnKind::VarText, |width| ColumnKind::Text(width.into()))
     }
 }
 

@@ -248,7 +248,7 @@ impl<'a> RecordSession<'a> {
     /// Whether the first rows were waited for as long as the types of columns may stay open.
     fn is_sample_time_over(&self) -> bool {
         let Some(waited) = self.since.map(|since| since.elapsed()) else { return false };
-        waited >= SAMPLE_TIME && (waited >= UNITS_TIME || self.units_row(None) != UnitsRow::Open)
+        waited >= SAMPLE_TIME && (waited >= UNITS_TIME || self.units_row(None) != UnitsRow::Undecided)
     }
 
     /// What the first rows say of the units of columns. `table` has the columns of the dataset, if it is there.
@@ -309,7 +309,7 @@ impl<'a> RecordSession<'a> {
         }
         self.check_given_columns()?;
         let empty = self.options.empty.map(|value| value.to_string());
-        let rules = InferRules { has_empty_value: empty.is_some(), str_width: self.options.text_bytes };
+        let rules = InferRules { has_empty_value: empty.is_some(), text_bytes: self.options.text_bytes };
         let known = if self.columns.has_keys { self.known_columns()? } else { known };
         let table = match known {
             Some(table) => table,

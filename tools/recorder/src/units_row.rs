@@ -17,7 +17,7 @@ pub enum UnitsRow {
     /// The first row is none of units.
     Absent,
     /// It may be one: more rows will show it.
-    Open,
+    Undecided,
     /// It is one: for each column its unit.
     Found(Vec<Option<String>>),
 }
@@ -47,7 +47,7 @@ pub fn find(rows: &[InputRow], columns: usize, is_text: impl Fn(usize) -> bool) 
     match with_unit().map(count).min() {
         _ if !others.iter().all(fits) => UnitsRow::Absent,
         Some(values) if values >= MIN_ROWS => UnitsRow::Found(units),
-        _ => UnitsRow::Open,
+        _ => UnitsRow::Undecided,
     }
 }
 
@@ -81,8 +81,8 @@ mod tests {
             found(&[&["UTC", "V"], &["2026-11-24T08:00:00Z", "1"], &["2026-11-24T08:00:01Z", "2"]]),
             units(&["UTC", "V"])
         );
-        assert_eq!(found(&[&["s", "V"], &["1", "2"]]), UnitsRow::Open);
-        assert_eq!(found(&[&["s", "V"], &["1", "2"], &["2", ""]]), UnitsRow::Open);
+        assert_eq!(found(&[&["s", "V"], &["1", "2"]]), UnitsRow::Undecided);
+        assert_eq!(found(&[&["s", "V"], &["1", "2"], &["2", ""]]), UnitsRow::Undecided);
     }
 
     #[test]

@@ -22,18 +22,18 @@ impl fmt::Display for CountedNoun {
 }
 
 /// The noun as it stands after a number: `noun` is the word for one thing.
-pub fn noun_for(number: u64, noun: &'static str) -> PluralizedNoun {
-    PluralizedNoun { noun, is_one: number == 1 }
+pub fn noun_for(number: u64, noun: &'static str) -> NounForm {
+    NounForm { noun, is_one: number == 1 }
 }
 
 /// A noun, for one thing or for several.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct PluralizedNoun {
+pub struct NounForm {
     noun: &'static str,
     is_one: bool,
 }
 
-impl fmt::Display for PluralizedNoun {
+impl fmt::Display for NounForm {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let noun = self.noun;
         if self.is_one {

@@ -30,7 +30,7 @@ fn fill_beyond(spec: &DatasetSpec, coord: &ChunkCoord, elements: &mut [u8]) -> b
         .collect();
     let (Some(row), Some(row_inside)) = (grid.chunk_dims().last(), inside.last()) else { return false };
     let row_bytes = *row as usize * size;
-    let (fill, mut has_changed) = (spec.fill_bytes(row_bytes), false);
+    let (fill, mut has_changed) = (spec.repeated_fill_value(row_bytes), false);
     for (mut number, elements) in elements.chunks_mut(row_bytes.max(1)).enumerate() {
         let mut is_inside = true;
         for (dim, inside) in grid.chunk_dims().iter().zip(&inside).rev().skip(1) {

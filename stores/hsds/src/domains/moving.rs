@@ -44,14 +44,14 @@ pub fn move_domain(at: &Location, to: &str) -> Result<String, OpenError> {
         Ok(()) => target.close()?,
         Err(error) => {
             // What is there now stays.
-            let _ = target.discard();
+            let _ = target.close_never_created();
             return Err(OpenError::Store(error));
         }
     }
     from.delete_many(&[key])?;
     from.sync()?;
     from.release_claim(&root.prefix())?;
-    from.retire()?;
+    from.close_after_deletion()?;
     Ok(format!("/{to}"))
 }
 

@@ -46,7 +46,7 @@ pub fn remove_domain(at: &Location) -> Result<RemovedDomain, OpenError> {
             return Err(OpenError::Store(HsdsError::FolderContent(path).into()));
         }
         engine.delete_many(&[key])?;
-        engine.retire()?;
+        engine.close_after_deletion()?;
         return Ok(RemovedDomain { path, is_folder: true, ..RemovedDomain::default() });
     };
     // Whoever makes a domain of these objects claims them, too.
@@ -59,7 +59,7 @@ pub fn remove_domain(at: &Location) -> Result<RemovedDomain, OpenError> {
         delete_objects(&*engine, root, &mut removed)?;
     }
     engine.release_claim(&root.prefix())?;
-    engine.retire()?;
+    engine.close_after_deletion()?;
     Ok(removed)
 }
 

@@ -196,13 +196,13 @@ impl ObjectEngine for ChunkBatchingEngine {
         self.engine.close()
     }
 
-    fn discard(&self) -> Result<()> {
+    fn close_never_created(&self) -> Result<()> {
         self.discard_queued_chunks();
-        self.engine.discard()
+        self.engine.close_never_created()
     }
 
-    fn retire(&self) -> Result<()> {
-        self.settled()?.retire()
+    fn close_after_deletion(&self) -> Result<()> {
+        self.settled()?.close_after_deletion()
     }
 
     fn counts(&self) -> RequestCounts {

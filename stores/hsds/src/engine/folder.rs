@@ -526,7 +526,7 @@ impl ObjectEngine for FolderEngine {
         claims
     }
 
-    fn discard(&self) -> Result<()> {
+    fn close_never_created(&self) -> Result<()> {
         self.end_claims()?;
         let Some(lock) = self.lock.lock().take() else { return Ok(()) };
         let _ = fs::remove_dir(self.bucket.join(TEMP_FOLDER));
@@ -539,7 +539,7 @@ impl ObjectEngine for FolderEngine {
         removed.map_err(failed(&self.lock_path.display().to_string()))
     }
 
-    fn retire(&self) -> Result<()> {
+    fn close_after_deletion(&self) -> Result<()> {
         self.end_claims()?;
         let Some(lock) = self.lock.lock().take() else { return Ok(()) };
         let _ = fs::remove_dir(self.bucket.join(TEMP_FOLDER));

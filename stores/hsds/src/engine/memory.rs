@@ -175,7 +175,7 @@ impl ObjectEngine for MemoryEngine {
         Ok(())
     }
 
-    fn discard(&self) -> Result<()> {
+    fn close_never_created(&self) -> Result<()> {
         self.close()
     }
 

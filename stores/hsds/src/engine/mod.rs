@@ -272,13 +272,13 @@ pub trait ObjectEngine: Send + Sync + fmt::Debug {
     ///
     /// # Errors
     /// [`h5live_model::Error::Store`].
-    fn discard(&self) -> Result<()>;
+    fn close_never_created(&self) -> Result<()>;
 
     /// Ends the session on a domain that it has deleted, and removes what tells other writers of it.
     ///
     /// # Errors
     /// [`h5live_model::Error::Store`].
-    fn retire(&self) -> Result<()> {
+    fn close_after_deletion(&self) -> Result<()> {
         self.close()
     }
 

@@ -47,7 +47,7 @@ fn dataspace_to_json(space: &Dataspace) -> Value {
         Dataspace::Scalar => json!({"class": "H5S_SCALAR"}),
         Dataspace::Simple(shape) => {
             let mut found = json!({"class": "H5S_SIMPLE", "dims": shape.dims()});
-            if shape.has_max_dims() {
+            if shape.states_max_dims() {
                 let max = |dim: &u64| if *dim == UNLIMITED { json!(UNLIMITED_NAME) } else { json!(dim) };
                 set_member(&mut found, MAX_DIMS, shape.max_dims().iter().map(max).collect());
             }

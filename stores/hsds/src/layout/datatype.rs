@@ -19,7 +19,7 @@ use super::json::Members;
 
 /// Sizes of elements that lead elsewhere, as they cross the seam. Object references are the 48 bytes of the schema;
 /// others are tokens of a session.
-pub const ELEMENT_SIZES: VlenAndReferenceSizes =
+pub const VLEN_AND_REFERENCE_SIZES: VlenAndReferenceSizes =
     VlenAndReferenceSizes { vlen: 16, object: OBJECT_REFERENCE_BYTES, region: 16, standard: 16 };
 /// Bytes of an object reference: an identity as text, filled up with NUL.
 pub const OBJECT_REFERENCE_BYTES: u32 = 48;
@@ -215,7 +215,7 @@ fn at_depth(json: &Value, depth: usize) -> Result<Datatype> {
         "H5T_STRING" => string_from_json(members)?,
         "H5T_VLEN" => {
             let base = Box::new(base("base")?);
-            Datatype::VarLen(VarLenType { kind: VarLenKind::Sequence, size: ELEMENT_SIZES.vlen, base })
+            Datatype::VarLen(VarLenType { kind: VarLenKind::Sequence, size: VLEN_AND_REFERENCE_SIZES.vlen, base })
         }
         "H5T_OPAQUE" => Datatype::Opaque(OpaqueType {
             size: size_of(members, "size")?,
@@ -235,7 +235,7 @@ fn at_depth(json: &Value, depth: usize) -> Result<Datatype> {
 }
 
 fn reference(kind: ReferenceKind) -> Datatype {
-    Datatype::Reference(ReferenceType { kind, size: ELEMENT_SIZES.reference_size(kind) })
+    Datatype::Reference(ReferenceType { kind, size: VLEN_AND_REFERENCE_SIZES.reference_size(kind) })
 }
 
 /// The type that has a name: `H5T_STD_I32LE`, `H5T_IEEE_F64BE`.
@@ -278,7 +278,7 @@ fn string_from_json(members: &Members) -> Result<Datatype> {
         // As libhdf5 has it.
         let base = Box::new(Datatype::default());
         let kind = VarLenKind::String { padding, character_set };
-        return Ok(Datatype::VarLen(VarLenType { kind, size: ELEMENT_SIZES.vlen, base }));
+        return Ok(Datatype::VarLen(VarLenType { kind, size: VLEN_AND_REFERENCE_SIZES.vlen, base }));
     }
     Ok(Datatype::String(FixedStringType { size: size_of(members, "length")?, padding, character_set }))
 }
@@ -363,7 +363,11 @@ mod tests {
     }
 
     fn sequence(base: Datatype) -> Datatype {
-        Datatype::VarLen(VarLenType { kind: VarLenKind::Sequence, size: ELEMENT_SIZES.vlen, base: Box::new(base) })
+        Datatype::VarLen(VarLenType {
+            kind: VarLenKind::Sequence,
+            size: VLEN_AND_REFERENCE_SIZES.vlen,
+            base: Box::new(base),
+        })
     }
 
     #[test]

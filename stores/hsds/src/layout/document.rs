@@ -223,12 +223,6 @@ impl ObjectDocument {
         self.storage(LinksOrAttributes::Attributes)
     }
 
-    /// When the object was made, and changed last (seconds), as exactly as the service says it.
-    pub fn created_and_modified_times(&self) -> (Option<f64>, Option<f64>) {
-        let time = |member: &str| self.members.get(member).and_then(Value::as_f64);
-        (time("created"), time("lastModified"))
-    }
-
     /// When each link, or attribute, of the document was made (seconds).
     ///
     /// # Errors
@@ -322,7 +316,7 @@ impl ObjectDocument {
 
     /// The objects to which hard links lead, the committed types that are used, each as often as it is, and the table of the
     /// chunks of a dataset. What is in shards counts as far as these were read.
-    pub fn referenced_objects(&self) -> Vec<ObjectId> {
+    pub fn known_used_objects(&self) -> Vec<ObjectId> {
         let links = self.known_entries(LinksOrAttributes::Links);
         let mut found: Vec<ObjectId> = links.filter_map(|link| hard_target_of(self.domain, link)).collect();
         let attributes = self.known_entries(LinksOrAttributes::Attributes);

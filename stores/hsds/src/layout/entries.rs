@@ -140,10 +140,10 @@ impl ObjectDocument {
         shard_from_bytes((self.domain, self.id), shard, shards, bytes).map(Arc::new)
     }
 
-    /// Takes up a shard that was read, if the document names it.
-    pub fn add_read_shard(&mut self, shard: ShardId, entries: Arc<Members>) {
+    /// Takes up a shard that was loaded, if the document names it.
+    pub fn add_loaded_shard(&mut self, shard: ShardId, entries: Arc<Members>) {
         if let Some(sharded) = self.sharded_mut(shard.class) {
-            sharded.add_read_shard(shard, entries);
+            sharded.add_loaded_shard(shard, entries);
         }
     }
 

@@ -101,7 +101,7 @@ impl ChunkEncoding {
     }
 
     /// The filter that undoes bitshuffle with LZ4 of elements of so many bytes.
-    pub fn bit_shuffle_filter(&self, element_bytes: u32) -> FilterSpec {
+    pub fn bit_shuffle_lz4_filter(element_bytes: u32) -> FilterSpec {
         FilterSpec { id: BITSHUFFLE, params: vec![0, 2, element_bytes, 0, 2], ..FilterSpec::default() }
     }
 }

@@ -28,9 +28,9 @@ const PARTITION_PRIMES: [u8; 10] = [29, 31, 37, 41, 43, 47, 53, 59, 61, 67];
 /// The name of the object that describes a domain or a folder.
 pub const DOMAIN_FILE: &str = ".domain.json";
 /// Summaries that a service writes, and that are stale after an edit.
-pub const SUMMARY_FILES: [&str; 2] = [".summary.json", SUMMARY_FILE];
+pub const SUMMARY_FILES: [&str; 2] = [".summary.json", INFO_FILE];
 /// The summary that the service reads.
-pub const SUMMARY_FILE: &str = ".info.json";
+pub const INFO_FILE: &str = ".info.json";
 
 /// What all identities of a domain have in common: their first 16 digits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -226,8 +226,8 @@ impl ShardedEntries {
         Ok(true)
     }
 
-    /// Takes up a shard that was read, if it is wanted.
-    pub fn add_read_shard(&mut self, shard: ShardId, entries: Arc<Members>) {
+    /// Takes up a shard that was loaded, if it is wanted.
+    pub fn add_loaded_shard(&mut self, shard: ShardId, entries: Arc<Members>) {
         let Some(found) = self.shards.get_mut(shard.number) else { return };
         if found.generation == Some(shard.generation) && found.entries.is_none() {
             found.entries = Some(entries);
@@ -239,7 +239,7 @@ impl ShardedEntries {
         if older.shards.len() == self.shards.len() {
             for (number, old) in older.shards.iter().enumerate().filter(|(_, old)| !old.is_changed) {
                 if let (Some(generation), Some(entries)) = (old.generation, &old.entries) {
-                    self.add_read_shard(older.id(number, generation), entries.clone());
+                    self.add_loaded_shard(older.id(number, generation), entries.clone());
                 }
             }
         }
@@ -381,7 +381,7 @@ mod tests {
             assert!(shard_from_bytes((domain, id), other, 4, bytes).is_err());
             assert!(shard_from_bytes((domain, id), shard, 8, bytes).is_err());
             assert!(shard_from_bytes((DomainId(8), id), shard, 4, bytes).is_err());
-            again.add_read_shard(shard, Arc::new(found));
+            again.add_loaded_shard(shard, Arc::new(found));
         }
         entries.set_written();
         assert_eq!(again, entries);

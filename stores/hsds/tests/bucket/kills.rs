@@ -90,7 +90,7 @@ fn kill_writer(proxy: &FaultyProxy, requests: u64) -> Vec<(String, String)> {
     }
     writer.kill().unwrap();
     writer.wait().unwrap();
-    proxy.wait_until_disconnected().unwrap();
+    proxy.wait_for_all_disconnects().unwrap();
     said(&mut writer)
 }
 

@@ -61,7 +61,7 @@ impl ObjectEngine for Interrupted {
         sync() -> Result<()>;
         has_writer() -> Result<bool>;
         close() -> Result<()>;
-        discard() -> Result<()>;
+        close_never_created() -> Result<()>;
         counts() -> RequestCounts;
     }
 

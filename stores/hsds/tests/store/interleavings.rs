@@ -57,7 +57,7 @@ impl ObjectEngine for Recorder {
         sync() -> Result<()>;
         has_writer() -> Result<bool>;
         close() -> Result<()>;
-        discard() -> Result<()>;
+        close_never_created() -> Result<()>;
         counts() -> RequestCounts;
     }
 
@@ -188,7 +188,7 @@ impl ObjectEngine for Replay {
         Ok(())
     }
 
-    fn discard(&self) -> Result<()> {
+    fn close_never_created(&self) -> Result<()> {
         Err(Error::ReadOnly)
     }
 

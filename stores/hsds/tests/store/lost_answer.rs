@@ -43,7 +43,7 @@ impl ObjectEngine for LostAnswer {
         sync() -> Result<()>;
         has_writer() -> Result<bool>;
         close() -> Result<()>;
-        discard() -> Result<()>;
+        close_never_created() -> Result<()>;
         counts() -> RequestCounts;
     }
 

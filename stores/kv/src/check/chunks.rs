@@ -5,7 +5,7 @@ use h5live_model::{ChunkCoord, ChunkGrid, DatasetSpec, Layout, ObjectId, Result,
 use super::{CheckedContainer, ChunkFault, KvFault};
 use crate::chunk_records::{self, ChunkRecordLayout, FILTER_MASK_BYTES};
 use crate::engine::KeySpan;
-use crate::layout::{EngineKey, PIECE_BYTES, RecordKey, chunk_dims_for_contiguous, key};
+use crate::layout::{CHUNK_PIECE_BYTES, EngineKey, RecordKey, chunk_dims_for_contiguous, key};
 
 /// Bytes of elements that are looked at together.
 const WINDOW_BYTES: u64 = 1 << 20;
@@ -44,7 +44,7 @@ impl<'a> ExpectedChunks<'a> {
     }
 
     fn piece_fault(&self, piece: u32, bytes: u64) -> Option<ChunkFault> {
-        let max = self.bytes.saturating_sub(u64::from(piece) * PIECE_BYTES).min(PIECE_BYTES);
+        let max = self.bytes.saturating_sub(u64::from(piece) * CHUNK_PIECE_BYTES).min(CHUNK_PIECE_BYTES);
         // A piece of no bytes behind the end is too many, too.
         let is_wrong = bytes > max || (max == 0 && piece > 0);
         is_wrong.then_some(ChunkFault::Piece { piece, bytes, max })
@@ -156,7 +156,7 @@ impl CheckedContainer<'_> {
         let (bytes, size) = (ChunkRecordLayout::of(spec).bytes, u64::from(spec.datatype.size()).max(1));
         let window = (WINDOW_BYTES / size).max(1) * size;
         let known = seen.as_ref().filter(|(chunk, _)| *chunk == coord).map_or(0, |(_, end)| *end);
-        let end = bytes.min(begin.saturating_add(PIECE_BYTES));
+        let end = bytes.min(begin.saturating_add(CHUNK_PIECE_BYTES));
         // The first and the last element may lie in the neighbouring pieces, too.
         let mut at = (begin - begin % size).max(known);
         while at < end && !self.is_full() {

@@ -117,11 +117,11 @@ fn is_record_of(kind: ObjectKind, record: &RecordKey<'_>) -> bool {
     match record {
         RecordKey::Metadata(field) => field.applies_to_kind(kind),
         RecordKey::AttributeCount
-        | RecordKey::MaxAttributeOrder
+        | RecordKey::NextAttributeOrder
         | RecordKey::AttributeAt(_)
         | RecordKey::Attribute(..) => true,
         RecordKey::LinkCount
-        | RecordKey::MaxLinkOrder
+        | RecordKey::NextLinkOrder
         | RecordKey::LinkNameAt(_)
         | RecordKey::LinkTargetAt(_)
         | RecordKey::Link(_)

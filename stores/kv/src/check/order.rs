@@ -42,7 +42,7 @@ impl CheckedContainer<'_> {
     ) -> Result<Option<CreationOrderFault>> {
         let (stated, next) =
             (self.order_number(id, &of.count_key(id))?, self.order_number(id, &of.next_position_key(id))?);
-        let ranks = KeySpan::from(&of.rank_keys(id));
+        let ranks = KeySpan::from(&of.name_at_order_range(id));
         if !is_tracked {
             let is_there = stated.is_some() || next.is_some() || self.state.has_any(&ranks)?;
             return Ok(is_there.then_some(CreationOrderFault::Untracked));

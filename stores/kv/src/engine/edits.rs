@@ -49,7 +49,7 @@ pub struct EditBatch {
     bytes: usize,
     longest_key: usize,
     /// Records that the commit makes: the numbers of keys.
-    key_counts: BTreeMap<Box<[u8]>, KeyCount>,
+    deferred_key_counts: BTreeMap<Box<[u8]>, KeyCount>,
     /// Whether values end with their checksums.
     has_checksums: bool,
     /// Empty buffers of values that were committed.
@@ -94,8 +94,8 @@ impl EditBatch {
 
     fn insert(&mut self, key: &[u8], value: Option<Vec<u8>>) {
         let len = |value: &Option<Vec<u8>>| value.as_ref().map_or(0, Vec::len);
-        if !self.key_counts.is_empty() {
-            self.key_counts.remove(key);
+        if !self.deferred_key_counts.is_empty() {
+            self.deferred_key_counts.remove(key);
         }
         self.bytes += len(&value);
         match self.by_key.entry(EditKey::new(key)) {
@@ -110,23 +110,23 @@ impl EditBatch {
 
     /// Leaves it to the commit to find out a number of keys, and to put it under the key `record`. It stays so until that key
     /// is edited. A count that is there already stays.
-    pub fn count_keys(&mut self, record: &[u8], count: KeyCount) {
-        self.key_counts.entry(record.into()).or_insert(count);
+    pub fn defer_key_count(&mut self, record: &[u8], count: KeyCount) {
+        self.deferred_key_counts.entry(record.into()).or_insert(count);
     }
 
     /// The number of keys that the commit will put under a key.
-    pub fn key_count(&self, record: &[u8]) -> Option<&KeyCount> {
-        self.key_counts.get(record)
+    pub fn deferred_key_count(&self, record: &[u8]) -> Option<&KeyCount> {
+        self.deferred_key_counts.get(record)
     }
 
     /// All numbers of keys that the commit will put, and under which keys.
-    pub fn key_counts(&self) -> impl Iterator<Item = (&[u8], &KeyCount)> {
-        self.key_counts.iter().map(|(record, count)| (&**record, count))
+    pub fn deferred_key_counts(&self) -> impl Iterator<Item = (&[u8], &KeyCount)> {
+        self.deferred_key_counts.iter().map(|(record, count)| (&**record, count))
     }
 
     /// What counts the keys of a commit.
     pub fn key_counter(&self) -> KeyCounter<'_> {
-        KeyCounter::new(self.key_counts(), self.has_checksums)
+        KeyCounter::new(self.deferred_key_counts(), self.has_checksums)
     }
 
     /// The records of the numbers of keys that the commit is to find out, as they are stored. `was_there` says whether the
@@ -278,7 +278,7 @@ mod tests {
     }
 
     fn count(edits: &mut EditBatch, record: &[u8], prefix: &[u8], before: u64) {
-        edits.count_keys(record, KeyCount { span: KeySpan::prefix(prefix), before });
+        edits.defer_key_count(record, KeyCount { span: KeySpan::prefix(prefix), before });
     }
 
     fn numbers(edits: &EditBatch, there: &[&[u8]]) -> Vec<(Vec<u8>, u64)> {

@@ -3,7 +3,7 @@
 use h5live_model::AllocationLimit;
 
 use super::KeySpan;
-use super::long_keys::{LongKeyViewPair, NEXT_SPACE, SPACE_BYTES, SPACES, read_number};
+use super::long_keys::{LongKeyViewPair, NEXT_SPACE, SPACE_PREFIX_BYTES, SPACE_TAG, read_number};
 
 /// What is wrong with long keys.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -81,8 +81,9 @@ impl Spaces {
             return;
         }
         let (space, rest) = match key.split_first() {
-            Some((&SPACES, _)) => {
-                let number = key.get(1..SPACE_BYTES).and_then(|bytes| Some(u64::from_be_bytes(bytes.try_into().ok()?)));
+            Some((&SPACE_TAG, _)) => {
+                let number =
+                    key.get(1..SPACE_PREFIX_BYTES).and_then(|bytes| Some(u64::from_be_bytes(bytes.try_into().ok()?)));
                 let Some(number) = number else {
                     self.faults.push(LongKeyFault::Key(key.len()));
                     return;
@@ -90,7 +91,7 @@ impl Spaces {
                 if self.found.last() != Some(&number) {
                     self.found.push(number);
                 }
-                (Some(number), key.get(SPACE_BYTES..).unwrap_or_default())
+                (Some(number), key.get(SPACE_PREFIX_BYTES..).unwrap_or_default())
             }
             _ => (None, key),
         };

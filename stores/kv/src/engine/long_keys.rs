@@ -12,11 +12,11 @@ use h5live_model::{PublishLevel, SharedBytes};
 use super::{EditBatch, Engine, EngineError, EngineWatch, KeySpan, Result, View, ViewWithEdits};
 
 /// The first byte of keys that are not the caller's.
-pub(super) const SPACES: u8 = 0xff;
+pub(super) const SPACE_TAG: u8 = 0xff;
 /// The key of the number of the next space.
-pub(super) const NEXT_SPACE: [u8; 1] = [SPACES];
+pub(super) const NEXT_SPACE: [u8; 1] = [SPACE_TAG];
 /// Bytes before a key in a space: the first byte, and the number.
-pub(super) const SPACE_BYTES: usize = 9;
+pub(super) const SPACE_PREFIX_BYTES: usize = 9;
 /// Most bytes of a key: names of links have up to 64 KiB, which escapes may double.
 const MAX_KEY_BYTES: usize = 1 << 20;
 
@@ -44,8 +44,8 @@ pub struct LongKeyViewPair {
 }
 
 /// The bytes that keys in a space begin with.
-fn space(number: u64) -> [u8; SPACE_BYTES] {
-    let mut prefix = [SPACES; SPACE_BYTES];
+fn space(number: u64) -> [u8; SPACE_PREFIX_BYTES] {
+    let mut prefix = [SPACE_TAG; SPACE_PREFIX_BYTES];
     prefix[1..].copy_from_slice(&number.to_be_bytes());
     prefix
 }
@@ -90,7 +90,7 @@ impl<E: Engine> LongKeyEngine<E> {
         let view = self.inner.view()?;
         let mut stored = EditBatch::new();
         for (key, value) in edits.iter() {
-            if key.len() > MAX_KEY_BYTES || key.first() == Some(&SPACES) {
+            if key.len() > MAX_KEY_BYTES || key.first() == Some(&SPACE_TAG) {
                 return Err(EngineError::KeyTooLong(key.len()));
             }
             match value {
@@ -149,7 +149,7 @@ impl<E: Engine> LongKeyEngine<E> {
 /// Bytes of the part of a key that one key of the engine has. The key that leads to a space has one more, and a scan that
 /// begins behind that one yet one more.
 fn part_bytes(engine: &impl Engine) -> usize {
-    engine.max_key_bytes().saturating_sub(SPACE_BYTES + 2).max(1)
+    engine.max_key_bytes().saturating_sub(SPACE_PREFIX_BYTES + 2).max(1)
 }
 
 impl<E: Engine> Engine for LongKeyEngine<E> {
@@ -201,7 +201,7 @@ impl LongKeysView {
     fn part_of(&self, range: &KeySpan, prefix: &[u8], before: &[u8]) -> KeySpan {
         let mut part = KeySpan::prefix(prefix);
         if prefix.is_empty() {
-            part.end = Some(vec![SPACES]);
+            part.end = Some(vec![SPACE_TAG]);
         }
         if let Some(rest) = range.start.strip_prefix(before) {
             part.start = match rest.split_at_checked(self.part) {

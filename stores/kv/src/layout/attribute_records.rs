@@ -45,10 +45,10 @@ impl AttributeRecords {
     /// [`RecordFormatError::Encode`] if something does not fit its field.
     pub fn of_attribute(attribute: &AttributeData) -> Result<Self> {
         let mut records = AttributeRecords::default();
-        let encoding = AttributeCreationProperties { name_encoding: u8::from(!attribute.name.is_ascii()) };
+        let properties = AttributeCreationProperties { name_character_set: u8::from(!attribute.name.is_ascii()) };
         records.insert(AttributeField::Datatype, encode_datatype(&attribute.datatype)?);
         records.insert(AttributeField::Dataspace, encode_dataspace(&attribute.dataspace)?);
-        records.insert(AttributeField::CreationProperties, encode_properties(&encoding)?);
+        records.insert(AttributeField::CreationProperties, encode_properties(&properties)?);
         if let Some(order) = attribute.creation_order {
             records.insert(AttributeField::CreationOrder, encode_u64(order.into()));
         }

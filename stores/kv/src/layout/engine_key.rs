@@ -14,7 +14,7 @@ use super::record_key::{BlobId, RecordKey, is_reserved};
 use super::{Result, oid};
 
 /// What the records of an object are grouped by, in the order of the keys.
-pub(super) mod section {
+pub(super) mod section_tag {
     pub const METADATA: u8 = 0x10;
     pub const ATTRIBUTE: u8 = 0x20;
     pub const LINK_ORDER: u8 = 0x30;
@@ -28,30 +28,30 @@ pub(super) mod section {
 }
 
 /// The second byte of the records of attributes.
-pub(super) mod attribute {
+pub(super) mod attribute_tag {
     pub const COUNT: u8 = 1;
-    pub const MAX_ORDER: u8 = 2;
+    pub const NEXT_ORDER: u8 = 2;
     pub const AT: u8 = 3;
     pub const NAMED: u8 = 4;
 }
 
 /// The second byte of the records of a group's creation order. The name and the target at a position lie together.
-pub(super) mod link_order {
+pub(super) mod link_order_tag {
     pub const COUNT: u8 = 1;
-    pub const MAX_ORDER: u8 = 2;
+    pub const NEXT_ORDER: u8 = 2;
     pub const AT: u8 = 3;
     pub const NAME: u8 = 1;
     pub const TARGET: u8 = 2;
 }
 
 /// The byte after the name of a link.
-mod link {
+mod link_tag {
     pub const TARGET: u8 = 1;
     pub const ORDER: u8 = 2;
 }
 
 /// The byte after the position of a chunk. It is above the numbers of bytes of integers.
-mod chunk {
+mod chunk_tag {
     pub const PIECE: u8 = 0x10;
     pub const FILTERED: u8 = 0x11;
 }
@@ -174,39 +174,39 @@ fn read_object(reader: &mut KeyReader<'_>) -> Result<ObjectId> {
 
 fn put_record(key: &mut KeyBytes, record: &RecordKey<'_>) {
     match record {
-        RecordKey::Metadata(field) => key.extend_from_slice(&[section::METADATA, field.tag()]),
-        RecordKey::AttributeCount => key.extend_from_slice(&[section::ATTRIBUTE, attribute::COUNT]),
-        RecordKey::MaxAttributeOrder => key.extend_from_slice(&[section::ATTRIBUTE, attribute::MAX_ORDER]),
+        RecordKey::Metadata(field) => key.extend_from_slice(&[section_tag::METADATA, field.tag()]),
+        RecordKey::AttributeCount => key.extend_from_slice(&[section_tag::ATTRIBUTE, attribute_tag::COUNT]),
+        RecordKey::NextAttributeOrder => key.extend_from_slice(&[section_tag::ATTRIBUTE, attribute_tag::NEXT_ORDER]),
         RecordKey::AttributeAt(at) => {
-            key.extend_from_slice(&[section::ATTRIBUTE, attribute::AT]);
+            key.extend_from_slice(&[section_tag::ATTRIBUTE, attribute_tag::AT]);
             put_uint(key, *at);
         }
         RecordKey::Attribute(field, name) => {
-            key.extend_from_slice(&[section::ATTRIBUTE, attribute::NAMED]);
+            key.extend_from_slice(&[section_tag::ATTRIBUTE, attribute_tag::NAMED]);
             put_string(key, name);
             key.push(field.tag());
         }
-        RecordKey::LinkCount => key.extend_from_slice(&[section::LINK_ORDER, link_order::COUNT]),
-        RecordKey::MaxLinkOrder => key.extend_from_slice(&[section::LINK_ORDER, link_order::MAX_ORDER]),
-        RecordKey::LinkNameAt(at) => put_link_order(key, *at, link_order::NAME),
-        RecordKey::LinkTargetAt(at) => put_link_order(key, *at, link_order::TARGET),
-        RecordKey::Link(name) => put_link(key, name, link::TARGET),
-        RecordKey::LinkOrder(name) => put_link(key, name, link::ORDER),
+        RecordKey::LinkCount => key.extend_from_slice(&[section_tag::LINK_ORDER, link_order_tag::COUNT]),
+        RecordKey::NextLinkOrder => key.extend_from_slice(&[section_tag::LINK_ORDER, link_order_tag::NEXT_ORDER]),
+        RecordKey::LinkNameAt(at) => put_link_order(key, *at, link_order_tag::NAME),
+        RecordKey::LinkTargetAt(at) => put_link_order(key, *at, link_order_tag::TARGET),
+        RecordKey::Link(name) => put_link(key, name, link_tag::TARGET),
+        RecordKey::LinkOrder(name) => put_link(key, name, link_tag::ORDER),
         RecordKey::ChunkPiece { start, piece } => {
-            put_chunk(key, start, chunk::PIECE);
+            put_chunk(key, start, chunk_tag::PIECE);
             key.extend_from_slice(&piece.to_be_bytes());
         }
-        RecordKey::FilteredChunk { start } => put_chunk(key, start, chunk::FILTERED),
+        RecordKey::FilteredChunk { start } => put_chunk(key, start, chunk_tag::FILTERED),
         RecordKey::MapRecord(map_key) => {
-            key.push(section::MAP);
+            key.push(section_tag::MAP);
             key.extend_from_slice(map_key);
         }
         RecordKey::Blob(uuid) => {
-            key.push(section::BLOB);
+            key.push(section_tag::BLOB);
             key.extend_from_slice(&uuid.0);
         }
         RecordKey::Unknown { dkey, akey } => {
-            key.push(section::UNKNOWN);
+            key.push(section_tag::UNKNOWN);
             put_string(key, dkey);
             key.push(1);
             key.extend_from_slice(akey);
@@ -215,56 +215,56 @@ fn put_record(key: &mut KeyBytes, record: &RecordKey<'_>) {
 }
 
 fn put_link_order(key: &mut KeyBytes, at: u64, what: u8) {
-    key.extend_from_slice(&[section::LINK_ORDER, link_order::AT]);
+    key.extend_from_slice(&[section_tag::LINK_ORDER, link_order_tag::AT]);
     put_uint(key, at);
     key.push(what);
 }
 
 fn put_link(key: &mut KeyBytes, name: &[u8], what: u8) {
-    key.push(section::LINK);
+    key.push(section_tag::LINK);
     put_string(key, name);
     key.push(what);
 }
 
 fn put_chunk(key: &mut KeyBytes, start: &[u64], what: u8) {
-    key.push(section::CHUNK);
+    key.push(section_tag::CHUNK);
     start.iter().for_each(|at| put_uint(key, *at));
     key.push(what);
 }
 
 fn read_record<'a>(reader: &mut KeyReader<'a>) -> Result<RecordKey<'a>> {
     match reader.byte()? {
-        section::METADATA => {
+        section_tag::METADATA => {
             let tag = reader.byte()?;
             MetadataField::from_tag(tag).map(RecordKey::Metadata).ok_or_else(|| reader.fault("no such record"))
         }
-        section::ATTRIBUTE => read_attribute(reader),
-        section::LINK_ORDER => read_link_order(reader),
-        section::LINK => {
+        section_tag::ATTRIBUTE => read_attribute(reader),
+        section_tag::LINK_ORDER => read_link_order(reader),
+        section_tag::LINK => {
             let name = reader.string()?;
             if is_reserved(&name) {
                 return Err(reader.fault("a dkey of the layout is no link"));
             }
             match reader.byte()? {
-                link::TARGET => Ok(RecordKey::Link(name)),
-                link::ORDER => Ok(RecordKey::LinkOrder(name)),
+                link_tag::TARGET => Ok(RecordKey::Link(name)),
+                link_tag::ORDER => Ok(RecordKey::LinkOrder(name)),
                 _ => Err(reader.fault("no such record of a link")),
             }
         }
-        section::CHUNK => read_chunk(reader),
-        section::MAP => Ok(RecordKey::MapRecord(reader.take_rest().into())),
-        section::BLOB => Ok(RecordKey::Blob(BlobId(reader.array()?))),
-        section::UNKNOWN => read_unknown(reader),
+        section_tag::CHUNK => read_chunk(reader),
+        section_tag::MAP => Ok(RecordKey::MapRecord(reader.take_rest().into())),
+        section_tag::BLOB => Ok(RecordKey::Blob(BlobId(reader.array()?))),
+        section_tag::UNKNOWN => read_unknown(reader),
         _ => Err(reader.fault("no such section")),
     }
 }
 
 fn read_attribute<'a>(reader: &mut KeyReader<'a>) -> Result<RecordKey<'a>> {
     match reader.byte()? {
-        attribute::COUNT => Ok(RecordKey::AttributeCount),
-        attribute::MAX_ORDER => Ok(RecordKey::MaxAttributeOrder),
-        attribute::AT => reader.uint().map(RecordKey::AttributeAt),
-        attribute::NAMED => {
+        attribute_tag::COUNT => Ok(RecordKey::AttributeCount),
+        attribute_tag::NEXT_ORDER => Ok(RecordKey::NextAttributeOrder),
+        attribute_tag::AT => reader.uint().map(RecordKey::AttributeAt),
+        attribute_tag::NAMED => {
             let name = reader.string()?;
             let field = AttributeField::from_tag(reader.byte()?);
             field.map(|field| RecordKey::Attribute(field, name)).ok_or_else(|| reader.fault("no such record"))
@@ -275,13 +275,13 @@ fn read_attribute<'a>(reader: &mut KeyReader<'a>) -> Result<RecordKey<'a>> {
 
 fn read_link_order<'a>(reader: &mut KeyReader<'a>) -> Result<RecordKey<'a>> {
     match reader.byte()? {
-        link_order::COUNT => Ok(RecordKey::LinkCount),
-        link_order::MAX_ORDER => Ok(RecordKey::MaxLinkOrder),
-        link_order::AT => {
+        link_order_tag::COUNT => Ok(RecordKey::LinkCount),
+        link_order_tag::NEXT_ORDER => Ok(RecordKey::NextLinkOrder),
+        link_order_tag::AT => {
             let at = reader.uint()?;
             match reader.byte()? {
-                link_order::NAME => Ok(RecordKey::LinkNameAt(at)),
-                link_order::TARGET => Ok(RecordKey::LinkTargetAt(at)),
+                link_order_tag::NAME => Ok(RecordKey::LinkNameAt(at)),
+                link_order_tag::TARGET => Ok(RecordKey::LinkTargetAt(at)),
                 _ => Err(reader.fault("no such record of a position")),
             }
         }
@@ -291,18 +291,18 @@ fn read_link_order<'a>(reader: &mut KeyReader<'a>) -> Result<RecordKey<'a>> {
 
 fn read_chunk<'a>(reader: &mut KeyReader<'a>) -> Result<RecordKey<'a>> {
     let mut start = Vec::new();
-    while reader.peek().is_some_and(|bytes| bytes < chunk::PIECE) {
+    while reader.peek().is_some_and(|bytes| bytes < chunk_tag::PIECE) {
         if start.len() == MAX_RANK {
             return Err(reader.fault("a chunk has at most 32 dimensions"));
         }
         start.push(reader.uint()?);
     }
     match reader.byte()? {
-        chunk::PIECE => {
+        chunk_tag::PIECE => {
             let piece = u32::from_be_bytes(reader.array()?);
             Ok(RecordKey::ChunkPiece { start: start.into(), piece })
         }
-        chunk::FILTERED => Ok(RecordKey::FilteredChunk { start: start.into() }),
+        chunk_tag::FILTERED => Ok(RecordKey::FilteredChunk { start: start.into() }),
         _ => Err(reader.fault("no such record of a chunk")),
     }
 }

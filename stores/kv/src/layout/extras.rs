@@ -37,7 +37,7 @@ impl ExtraProperties {
     pub fn copy_from_dataset_spec(&mut self, dataset: &DatasetSpec) {
         self.unfiltered_partial_chunks = dataset.unfiltered_partial_chunks;
         self.states_max = match &dataset.dataspace {
-            Dataspace::Simple(shape) => shape.has_max_dims() && shape.max_dims() == shape.dims(),
+            Dataspace::Simple(shape) => shape.states_max_dims() && shape.max_dims() == shape.dims(),
             _ => false,
         };
         if dataset.filters.iter().any(|filter| filter.name.is_some()) {

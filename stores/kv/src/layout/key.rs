@@ -2,7 +2,7 @@
 
 use h5live_model::ObjectId;
 
-use super::engine_key::{EngineKey, KeyRange, attribute, link_order, section};
+use super::engine_key::{EngineKey, KeyRange, attribute_tag, link_order_tag, section_tag};
 use super::fields::{AttributeField, MetadataField};
 use super::oid;
 use super::ordered::{KeyBytes, put_string, put_uint};
@@ -25,7 +25,7 @@ pub fn attribute_count(object: ObjectId) -> EngineKey {
 
 /// The position that the next attribute gets in the order of creation.
 pub fn next_attribute_order(object: ObjectId) -> EngineKey {
-    EngineKey::new(object, &RecordKey::MaxAttributeOrder)
+    EngineKey::new(object, &RecordKey::NextAttributeOrder)
 }
 
 /// The name of the attribute at a position in the order of creation.
@@ -40,7 +40,7 @@ pub fn link_count(group: ObjectId) -> EngineKey {
 
 /// The position that the next link gets in the order of creation.
 pub fn next_link_order(group: ObjectId) -> EngineKey {
-    EngineKey::new(group, &RecordKey::MaxLinkOrder)
+    EngineKey::new(group, &RecordKey::NextLinkOrder)
 }
 
 /// The name of the link at a position in the order of creation.
@@ -85,24 +85,27 @@ pub fn blob(id: BlobId) -> EngineKey {
 
 /// All records of an object.
 pub fn object_records(object: ObjectId) -> KeyRange {
-    KeyRange { start: EngineKey::prefix(object, |_| ()), end: EngineKey::prefix(object, |key| key.push(section::END)) }
+    KeyRange {
+        start: EngineKey::prefix(object, |_| ()),
+        end: EngineKey::prefix(object, |key| key.push(section_tag::END)),
+    }
 }
 
 /// What describes an object.
 pub fn all_metadata(object: ObjectId) -> KeyRange {
-    of_section(object, section::METADATA)
+    of_section(object, section_tag::METADATA)
 }
 
 /// All records of all attributes, by name; those of one attribute lie together.
 pub fn attributes(object: ObjectId) -> KeyRange {
-    let bounded = |tag: u8| move |key: &mut KeyBytes| key.extend_from_slice(&[section::ATTRIBUTE, tag]);
-    between(object, bounded(attribute::NAMED), bounded(attribute::NAMED + 1))
+    let bounded = |tag: u8| move |key: &mut KeyBytes| key.extend_from_slice(&[section_tag::ATTRIBUTE, tag]);
+    between(object, bounded(attribute_tag::NAMED), bounded(attribute_tag::NAMED + 1))
 }
 
 /// All records of the attribute of this name.
 pub fn attribute_records(object: ObjectId, name: &[u8]) -> KeyRange {
     let named = |key: &mut KeyBytes| {
-        key.extend_from_slice(&[section::ATTRIBUTE, attribute::NAMED]);
+        key.extend_from_slice(&[section_tag::ATTRIBUTE, attribute_tag::NAMED]);
         put_string(key, name);
     };
     up_to_next(object, named)
@@ -110,41 +113,41 @@ pub fn attribute_records(object: ObjectId, name: &[u8]) -> KeyRange {
 
 /// The names of attributes in the order of creation.
 pub fn attributes_by_creation_order(object: ObjectId) -> KeyRange {
-    let bounded = |tag: u8| move |key: &mut KeyBytes| key.extend_from_slice(&[section::ATTRIBUTE, tag]);
-    between(object, bounded(attribute::AT), bounded(attribute::AT + 1))
+    let bounded = |tag: u8| move |key: &mut KeyBytes| key.extend_from_slice(&[section_tag::ATTRIBUTE, tag]);
+    between(object, bounded(attribute_tag::AT), bounded(attribute_tag::AT + 1))
 }
 
 /// The order of creation of links: the name, then the target at each position.
 pub fn links_by_creation_order(group: ObjectId) -> KeyRange {
-    let bounded = |tag: u8| move |key: &mut KeyBytes| key.extend_from_slice(&[section::LINK_ORDER, tag]);
-    between(group, bounded(link_order::AT), bounded(link_order::AT + 1))
+    let bounded = |tag: u8| move |key: &mut KeyBytes| key.extend_from_slice(&[section_tag::LINK_ORDER, tag]);
+    between(group, bounded(link_order_tag::AT), bounded(link_order_tag::AT + 1))
 }
 
 /// All links, by name: of each the target, then the position.
 pub fn links(group: ObjectId) -> KeyRange {
-    of_section(group, section::LINK)
+    of_section(group, section_tag::LINK)
 }
 
 /// The links whose names are above this one.
 pub fn links_after(group: ObjectId, name: &[u8]) -> KeyRange {
     let after = |key: &mut KeyBytes| {
-        key.push(section::LINK);
+        key.push(section_tag::LINK);
         put_string(key, name);
         // Above what follows the end of a name, below what an escaped NUL begins with.
         key.push(AFTER_STRING);
     };
-    between(group, after, |key| key.push(section::LINK + 1))
+    between(group, after, |key| key.push(section_tag::LINK + 1))
 }
 
 /// All chunks, in row-major order: of each the pieces, or the filtered bytes.
 pub fn chunks(dataset: ObjectId) -> KeyRange {
-    of_section(dataset, section::CHUNK)
+    of_section(dataset, section_tag::CHUNK)
 }
 
 /// The chunks from the one that begins at `start` on (`[rank]`, elements).
 pub fn chunks_from(dataset: ObjectId, start: &[u64]) -> KeyRange {
     let first = |key: &mut KeyBytes| put_start(key, start);
-    between(dataset, first, |key| key.push(section::CHUNK + 1))
+    between(dataset, first, |key| key.push(section_tag::CHUNK + 1))
 }
 
 /// All records of the chunk that begins at `start` (`[rank]`, elements).
@@ -154,12 +157,12 @@ pub fn chunk(dataset: ObjectId, start: &[u64]) -> KeyRange {
 
 /// All pairs of a map, in the order of the keys.
 pub fn map_records(map: ObjectId) -> KeyRange {
-    of_section(map, section::MAP)
+    of_section(map, section_tag::MAP)
 }
 
 /// The pairs of a map from a key on. `ordered_key` are the bytes of the key that sort as keys do.
 pub fn map_records_from(map: ObjectId, ordered_key: &[u8]) -> KeyRange {
-    between(map, |key| put_map_key(key, ordered_key), |key| key.push(section::MAP + 1))
+    between(map, |key| put_map_key(key, ordered_key), |key| key.push(section_tag::MAP + 1))
 }
 
 /// The pairs of a map whose keys are above this one. `ordered_key` are the bytes of the key that sort as keys do.
@@ -168,24 +171,24 @@ pub fn map_records_after(map: ObjectId, ordered_key: &[u8]) -> KeyRange {
         put_map_key(key, ordered_key);
         key.push(0);
     };
-    between(map, after, |key| key.push(section::MAP + 1))
+    between(map, after, |key| key.push(section_tag::MAP + 1))
 }
 
 /// All blobs, by UUID.
 pub fn blobs() -> KeyRange {
-    of_section(oid::GLOBAL_METADATA, section::BLOB)
+    of_section(oid::GLOBAL_METADATA, section_tag::BLOB)
 }
 
 /// Above the byte that follows a string, and below the one that follows a NUL in it.
 const AFTER_STRING: u8 = 0xfe;
 
 fn put_start(key: &mut KeyBytes, start: &[u64]) {
-    key.push(section::CHUNK);
+    key.push(section_tag::CHUNK);
     start.iter().for_each(|at| put_uint(key, *at));
 }
 
 fn put_map_key(key: &mut KeyBytes, ordered: &[u8]) {
-    key.push(section::MAP);
+    key.push(section_tag::MAP);
     key.extend_from_slice(ordered);
 }
 

@@ -50,4 +50,4 @@ pub use oid_allocator::{OidAllocator, OidCounter};
 pub use record_key::{BlobId, RecordKey};
 
 /// Bytes of a piece of a chunk without filters. The last piece of a chunk is shorter if the chunk ends in it.
-pub const PIECE_BYTES: u64 = 64 << 10;
+pub const CHUNK_PIECE_BYTES: u64 = 64 << 10;

@@ -12,11 +12,11 @@ pub const LINK: &[u8] = b"Link";
 /// The akey of the number of links.
 pub const LINK_COUNT: &[u8] = b"Num Links";
 /// The akey of the position that the next link gets in the order of creation.
-pub const MAX_LINK_ORDER: &[u8] = b"Max Link Creation Order";
+pub const NEXT_LINK_ORDER: &[u8] = b"Max Link Creation Order";
 /// The akey of the number of attributes.
 pub const ATTRIBUTE_COUNT: &[u8] = b"Num Attributes";
 /// The akey of the position that the next attribute gets in the order of creation.
-pub const MAX_ATTRIBUTE_ORDER: &[u8] = b"Max Attribute Creation Order";
+pub const NEXT_ATTRIBUTE_ORDER: &[u8] = b"Max Attribute Creation Order";
 /// The akey of a key and its value in a map.
 pub const MAP_RECORD: &[u8] = b"Map Record";
 /// The akey of the elements of a variable-length element.

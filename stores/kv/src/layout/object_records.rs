@@ -183,7 +183,7 @@ impl MetadataRecords {
         let space = decode_dataspace(self.require(MetadataField::Dataspace)?)?;
         let extras = self.get(MetadataField::Extras).map_or(Ok(ExtraProperties::default()), ExtraProperties::decode)?;
         match &space {
-            Dataspace::Simple(shape) if extras.states_max && !shape.has_max_dims() => {
+            Dataspace::Simple(shape) if extras.states_max && !shape.states_max_dims() => {
                 Ok(Shape::with_max(shape.dims(), shape.max_dims()).map_or(space.clone(), Dataspace::Simple))
             }
             _ => Ok(space),

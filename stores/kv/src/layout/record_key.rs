@@ -37,7 +37,7 @@ pub enum RecordKey<'a> {
     /// The number of attributes (u64).
     AttributeCount,
     /// The position that the next attribute gets in the order of creation (u64).
-    MaxAttributeOrder,
+    NextAttributeOrder,
     /// The name of the attribute at a position in the order of creation.
     AttributeAt(u64),
     /// A record of the attribute of this name.
@@ -45,7 +45,7 @@ pub enum RecordKey<'a> {
     /// The number of links (u64).
     LinkCount,
     /// The position that the next link gets in the order of creation (u64).
-    MaxLinkOrder,
+    NextLinkOrder,
     /// The name of the link at a position in the order of creation.
     LinkNameAt(u64),
     /// The target of the link at a position in the order of creation.
@@ -58,7 +58,7 @@ pub enum RecordKey<'a> {
     ChunkPiece {
         /// The first element of the chunk (`[rank]`).
         start: Cow<'a, [u64]>,
-        /// The piece, counted from 0. Each has [`PIECE_BYTES`](super::PIECE_BYTES).
+        /// The piece, counted from 0. Each has [`CHUNK_PIECE_BYTES`](super::CHUNK_PIECE_BYTES).
         piece: u32,
     },
     /// A chunk as filters left it.
@@ -106,10 +106,10 @@ impl<'a> RecordKey<'a> {
         match self {
             RecordKey::Metadata(_) => names::INTERNAL_METADATA.into(),
             RecordKey::AttributeCount
-            | RecordKey::MaxAttributeOrder
+            | RecordKey::NextAttributeOrder
             | RecordKey::AttributeAt(_)
             | RecordKey::Attribute(..) => names::ATTRIBUTE.into(),
-            RecordKey::LinkCount | RecordKey::MaxLinkOrder | RecordKey::LinkNameAt(_) | RecordKey::LinkTargetAt(_) => {
+            RecordKey::LinkCount | RecordKey::NextLinkOrder | RecordKey::LinkNameAt(_) | RecordKey::LinkTargetAt(_) => {
                 names::LINK_CREATION_ORDER.into()
             }
             RecordKey::Link(name) | RecordKey::LinkOrder(name) => name[..].into(),
@@ -125,11 +125,11 @@ impl<'a> RecordKey<'a> {
         match self {
             RecordKey::Metadata(field) => field.akey().into(),
             RecordKey::AttributeCount => names::ATTRIBUTE_COUNT.into(),
-            RecordKey::MaxAttributeOrder => names::MAX_ATTRIBUTE_ORDER.into(),
+            RecordKey::NextAttributeOrder => names::NEXT_ATTRIBUTE_ORDER.into(),
             RecordKey::AttributeAt(at) => [&[0][..], &at.to_le_bytes()].concat().into(),
             RecordKey::Attribute(field, name) => [&field.akey_prefix()[..], name].concat().into(),
             RecordKey::LinkCount => names::LINK_COUNT.into(),
-            RecordKey::MaxLinkOrder => names::MAX_LINK_ORDER.into(),
+            RecordKey::NextLinkOrder => names::NEXT_LINK_ORDER.into(),
             RecordKey::LinkNameAt(at) => at.to_le_bytes().to_vec().into(),
             RecordKey::LinkTargetAt(at) => [&at.to_le_bytes()[..], &[0]].concat().into(),
             RecordKey::Link(_) => names::LINK.into(),
@@ -165,7 +165,7 @@ pub(super) fn is_reserved(dkey: &[u8]) -> bool {
 fn attribute_record(akey: &[u8]) -> Option<RecordKey<'_>> {
     match akey {
         names::ATTRIBUTE_COUNT => Some(RecordKey::AttributeCount),
-        names::MAX_ATTRIBUTE_ORDER => Some(RecordKey::MaxAttributeOrder),
+        names::NEXT_ATTRIBUTE_ORDER => Some(RecordKey::NextAttributeOrder),
         [0, at @ ..] => at.try_into().ok().map(|at| RecordKey::AttributeAt(u64::from_le_bytes(at))),
         _ => AttributeField::from_akey(akey).map(|(field, name)| RecordKey::Attribute(field, name.into())),
     }
@@ -175,7 +175,7 @@ fn attribute_record(akey: &[u8]) -> Option<RecordKey<'_>> {
 fn link_order_record(akey: &[u8]) -> Option<RecordKey<'_>> {
     match akey {
         names::LINK_COUNT => Some(RecordKey::LinkCount),
-        names::MAX_LINK_ORDER => Some(RecordKey::MaxLinkOrder),
+        names::NEXT_LINK_ORDER => Some(RecordKey::NextLinkOrder),
         [at @ .., 0] if at.len() == 8 => at.try_into().ok().map(|at| RecordKey::LinkTargetAt(u64::from_le_bytes(at))),
         _ => akey.try_into().ok().map(|at| RecordKey::LinkNameAt(u64::from_le_bytes(at))),
     }

@@ -13,7 +13,7 @@ pub fn request(mode: Mode, durability: DurabilitySupport, random: u64) -> KvOpen
         durability,
         max_allocation: AllocationLimit::default(),
         unfilter: Arc::new(NoFilters),
-        max_uncommitted: KvOpenRequest::MAX_UNCOMMITTED,
+        max_uncommitted: KvOpenRequest::DEFAULT_MAX_UNCOMMITTED_BYTES,
         random,
         checksums: true,
     }

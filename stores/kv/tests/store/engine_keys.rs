@@ -33,11 +33,11 @@ fn record() -> impl Strategy<Value = RecordKey<'static>> {
     prop_oneof![
         select(MetadataField::ALL.to_vec()).prop_map(RecordKey::Metadata),
         Just(RecordKey::AttributeCount),
-        Just(RecordKey::MaxAttributeOrder),
+        Just(RecordKey::NextAttributeOrder),
         number().prop_map(RecordKey::AttributeAt),
         (select(AttributeField::ALL.to_vec()), name()).prop_map(|(field, name)| RecordKey::Attribute(field, name)),
         Just(RecordKey::LinkCount),
-        Just(RecordKey::MaxLinkOrder),
+        Just(RecordKey::NextLinkOrder),
         number().prop_map(RecordKey::LinkNameAt),
         number().prop_map(RecordKey::LinkTargetAt),
         name().prop_map(RecordKey::Link),
@@ -158,8 +158,8 @@ proptest! {
         ];
         let count = sections.iter().filter(|section| section.contains(engine.as_bytes())).count();
         let expected = match record {
-            RecordKey::AttributeCount | RecordKey::MaxAttributeOrder => 0,
-            RecordKey::LinkCount | RecordKey::MaxLinkOrder => 0,
+            RecordKey::AttributeCount | RecordKey::NextAttributeOrder => 0,
+            RecordKey::LinkCount | RecordKey::NextLinkOrder => 0,
             RecordKey::Blob(_) | RecordKey::Unknown { .. } => 0,
             _ => 1,
         };

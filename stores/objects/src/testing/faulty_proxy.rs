@@ -141,7 +141,7 @@ impl FaultyProxy {
     ///
     /// # Errors
     /// Those of the system.
-    pub fn wait_until_disconnected(&self) -> io::Result<()> {
+    pub fn wait_for_all_disconnects(&self) -> io::Result<()> {
         // Connections are accepted in their order. So when this one has ended, all earlier ones are counted.
         let mut last = TcpStream::connect(self.address)?;
         last.shutdown(Shutdown::Write)?;

@@ -5,7 +5,7 @@ use std::ops::Range;
 use h5live_format::{Record, Result, Wire};
 use h5live_model::{ChunkCoord, ObjectId, StoredChunk};
 
-use super::codec::{wire_blob, wire_id, wire_list, wire_numbers, wire_option};
+use super::codec::{wire_blob, wire_dims, wire_id, wire_list, wire_option};
 use super::messages::message;
 use super::spec::no_id;
 use super::wire_message_head;
@@ -105,7 +105,7 @@ fn new_chunk() -> StoredChunk {
 
 fn wire_coord(w: &mut impl Wire, coord: &mut ChunkCoord) -> Result<()> {
     let mut scaled = coord.scaled().to_vec();
-    wire_numbers(w, "chunk", &mut scaled)?;
+    wire_dims(w, "chunk", &mut scaled)?;
     *coord = ChunkCoord::new(&scaled);
     Ok(())
 }

@@ -97,13 +97,13 @@ pub(super) fn wire_id(w: &mut impl Wire, field: &'static str, id: &mut ObjectId)
 }
 
 /// A count of dimensions, and a number for each.
-pub(super) fn wire_numbers(w: &mut impl Wire, field: &'static str, numbers: &mut Vec<u64>) -> Result<()> {
-    let count = w.derived_u8(field, u8::try_from(numbers.len()).unwrap_or(u8::MAX))?;
+pub(super) fn wire_dims(w: &mut impl Wire, field: &'static str, dims: &mut Vec<u64>) -> Result<()> {
+    let count = w.derived_u8(field, u8::try_from(dims.len()).unwrap_or(u8::MAX))?;
     let rank = usize::from(count);
     w.require(field, rank <= h5live_model::MAX_RANK, count.into(), "at most 32 dimensions")?;
     if w.is_decoding() {
-        numbers.clear();
-        numbers.resize(rank, 0);
+        dims.clear();
+        dims.resize(rank, 0);
     }
-    numbers.iter_mut().try_for_each(|number| w.u64(field, number))
+    dims.iter_mut().try_for_each(|dim| w.u64(field, dim))
 }

@@ -7,7 +7,7 @@ use h5live_model::{
     LinkOrAttributeStorageSpec, MapSpec, ObjectKindSpec, ObjectSpec, Selection, VirtualSource,
 };
 
-use super::codec::{wire_bool, wire_choice, wire_id, wire_list, wire_name, wire_numbers, wire_option};
+use super::codec::{wire_bool, wire_choice, wire_dims, wire_id, wire_list, wire_name, wire_option};
 
 /// The bounds of versions under which parts are written that files have, too.
 const PROFILE: LibVer = LibVer::V112;
@@ -86,7 +86,7 @@ fn wire_layout(w: &mut impl Wire, layout: &mut Layout) -> Result<()> {
         };
     }
     match layout {
-        Layout::Chunked(dims) => wire_numbers(w, "chunk dimensions", dims),
+        Layout::Chunked(dims) => wire_dims(w, "chunk dimensions", dims),
         Layout::External(pieces) => {
             wire_list(w, "pieces", MIN_PIECE_BYTES, pieces, ExternalPiece::default, |w, piece| {
                 wire_name(w, "file", &mut piece.name)?;

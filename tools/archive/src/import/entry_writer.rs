@@ -3,9 +3,8 @@
 use std::io::Read;
 use std::ops::Range;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::thread::{self, JoinHandle};
 
-use super::object_placer::PathError;
+use super::object_placer::PlacementError;
 use super::objects::DatasetPerFileWriter;
 use super::options::MAX_COMPACT_BYTES;
 use crate::contents::EntryContents;
@@ -13,6 +12,7 @@ use crate::entry::TarEntry;
 use crate::error::{Error, Result};
 use crate::scanner::NonContentSink;
 use crate::tables::ImportTablesWriter;
+use crate::worker_thread::WorkerThread;
 
 /// Bytes of contents, bytes of records, and entries, with which a batch is full.
 const BATCH_CONTENT_BYTES: usize = 2 << 20;
@@ -94,13 +94,13 @@ impl EntryWriter {
             self.tables.records(&batch.records[at..read.records_end])?;
             at = read.records_end;
             let added = self.add_object(read, &batch.contents);
-            added.map_err(|error| self.path_error(error, &read.entry, read.end))?;
+            added.map_err(|error| self.placement_error(error, &read.entry, read.end))?;
             self.tables.push(&read.entry, read.contents.as_ref().map(FileContents::digest))?;
         }
         self.tables.records(&batch.records[at..])
     }
 
-    fn add_object(&mut self, read: &ReadEntry, contents: &[u8]) -> Result<(), PathError> {
+    fn add_object(&mut self, read: &ReadEntry, contents: &[u8]) -> Result<(), PlacementError> {
         let Some(objects) = &mut self.objects else { return Ok(()) };
         match &read.contents {
             None => objects.add_entry_without_contents(&read.entry),
@@ -115,12 +115,12 @@ impl EntryWriter {
     /// layouts with objects have such files.
     ///
     /// # Errors
-    /// [`PathError`].
+    /// [`PlacementError`].
     pub fn add_large_file<R: Read>(
         &mut self,
         entry: &TarEntry,
         contents: EntryContents<'_, R>,
-    ) -> Result<Vec<u8>, PathError> {
+    ) -> Result<Vec<u8>, PlacementError> {
         match &mut self.objects {
             Some(objects) => objects.add_large_file(entry, self.tables.samples(), contents),
             None => unreachable!("the layout `shredder` has its own place for contents"),
@@ -128,10 +128,10 @@ impl EntryWriter {
     }
 
     /// An error of an entry, which ends at a byte of the archive.
-    fn path_error(&self, error: PathError, entry: &TarEntry, at: u64) -> Error {
+    fn placement_error(&self, error: PlacementError, entry: &TarEntry, at: u64) -> Error {
         match error {
-            PathError::Failed(error) => error,
-            PathError::Fault(fault) => {
+            PlacementError::Failed(error) => error,
+            PlacementError::Fault(fault) => {
                 let path = String::from_utf8_lossy(&entry.path).into_owned();
                 Error::Archive { archive: self.archive.clone(), at, entry: Some(path), fault }
             }
@@ -186,68 +186,50 @@ fn run_tasks(
 /// The thread that has the writer. It ends with the last task, or at the first error.
 #[derive(Debug)]
 struct WriterThread {
-    /// `None` while the thread ends.
-    tasks: Option<SyncSender<WriteTask>>,
+    worker: WorkerThread<WriteTask, Option<WriterAndResult>>,
     /// Memory of batches that are written.
     written: Receiver<EntryBatch>,
-    thread: Option<JoinHandle<Option<WriterAndResult>>>,
 }
 
 impl WriterThread {
     /// Gives the writer back if the system has no thread.
     fn start(writer: Box<EntryWriter>) -> Result<Self, Box<EntryWriter>> {
-        let (tasks, received) = sync_channel(WAITING_BATCHES);
         let (give_back, written) = sync_channel(WAITING_BATCHES + 1);
         // The writer goes to a thread that is there: a thread that cannot start takes nothing with it.
         let (hand_writer, taken) = sync_channel(1);
-        let run = move || taken.recv().ok().map(|writer| run_tasks(writer, received, &give_back));
-        let Ok(thread) = thread::Builder::new().name("h5live-entries".to_owned()).spawn(run) else {
-            return Err(writer);
-        };
+        let run = move |tasks| taken.recv().ok().map(|writer| run_tasks(writer, tasks, &give_back));
+        let Some(worker) = WorkerThread::start("h5live-entries", WAITING_BATCHES, run) else { return Err(writer) };
         hand_writer.send(writer).map_err(|refused| refused.0)?;
-        Ok(WriterThread { tasks: Some(tasks), written, thread: Some(thread) })
+        Ok(WriterThread { worker, written })
     }
 
     /// Whether the thread took a task. If not, it has ended with an error.
     fn send(&self, task: WriteTask) -> bool {
-        self.tasks.as_ref().is_some_and(|tasks| tasks.send(task).is_ok())
+        self.worker.send(task).is_ok()
     }
 
     /// Waits until all tasks are done, or one has failed. A panic in the thread is one of the caller.
-    fn join(mut self) -> WriterAndResult {
-        self.tasks = None;
-        match self.thread.take().map(JoinHandle::join) {
-            Some(Ok(Some(ended))) => ended,
-            Some(Err(panic)) => std::panic::resume_unwind(panic),
-            _ => unreachable!("a thread has a writer, and is joined once"),
-        }
-    }
-}
-
-impl Drop for WriterThread {
-    /// Waits until nothing is written any more.
-    fn drop(&mut self) {
-        self.tasks = None;
-        // If it has panicked, it writes nothing more.
-        let _ended = self.thread.take().map(JoinHandle::join);
+    fn join(self) -> WriterAndResult {
+        let ended = self.worker.join();
+        ended.unwrap_or_else(|| unreachable!("a thread gets its writer before it is seen"))
     }
 }
 
 /// A writer of entries, to which whole batches are handed over. The records of an archive are pushed to it as the archive
 /// has them, each entry behind its records.
 #[derive(Debug)]
-pub struct BatchedEntryWriter {
+pub struct BackgroundEntryWriter {
     /// `None` while the thread has it.
     writer: Option<Box<EntryWriter>>,
     thread: Option<WriterThread>,
     batch: EntryBatch,
 }
 
-impl BatchedEntryWriter {
+impl BackgroundEntryWriter {
     /// A writer for the entries of an archive that errors call `archive`.
     pub fn new(tables: ImportTablesWriter, objects: Option<Box<DatasetPerFileWriter>>, archive: &str) -> Self {
         let writer = EntryWriter { tables, objects, archive: archive.to_owned() };
-        BatchedEntryWriter { writer: Some(Box::new(writer)), thread: None, batch: EntryBatch::default() }
+        BackgroundEntryWriter { writer: Some(Box::new(writer)), thread: None, batch: EntryBatch::default() }
     }
 
     /// Memory for the contents of the next entry: so many bytes, at most [`MAX_COMPACT_BYTES`].
@@ -292,7 +274,7 @@ impl BatchedEntryWriter {
     /// Publishes all entries so far, while the next ones are read.
     ///
     /// # Errors
-    /// As [`BatchedEntryWriter::push`].
+    /// As [`BackgroundEntryWriter::push`].
     pub fn commit_later(&mut self) -> Result<()> {
         self.hand_over()?;
         match &self.thread {
@@ -305,7 +287,7 @@ impl BatchedEntryWriter {
     /// on that failed are dropped.
     ///
     /// # Errors
-    /// As [`BatchedEntryWriter::push`].
+    /// As [`BackgroundEntryWriter::push`].
     pub fn finish(&mut self) -> Result<&mut EntryWriter> {
         let mut ended = Ok(());
         if let Some(thread) = self.thread.take() {
@@ -321,7 +303,7 @@ impl BatchedEntryWriter {
     }
 }
 
-impl NonContentSink for BatchedEntryWriter {
+impl NonContentSink for BackgroundEntryWriter {
     fn records(&mut self, bytes: &[u8]) -> Result<()> {
         self.batch.records.extend_from_slice(bytes);
         if self.batch.is_full() { self.hand_over() } else { Ok(()) }

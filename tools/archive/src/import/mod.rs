@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use h5live::archive::layout::{ARCHIVE, ArchiveRow, LAYOUT_ATTRIBUTE, TABLE_GROUP};
 use h5live::{File, LibVer, Options};
 
-use self::entry_writer::BatchedEntryWriter;
+use self::entry_writer::BackgroundEntryWriter;
 pub use self::object_placer::{resolve_symlink_target, split_path as object_names, unusable_path_reason};
 use self::objects::DatasetPerFileWriter;
 pub use self::objects::hex;
@@ -153,7 +153,7 @@ impl Importer {
         }
         let mut scanner = TarScanner::new(source.input, &source.name).ignore_zeros(self.options.ignores_zeros);
         let (start, header_end) = resume::skip_and_verify_committed(&self.file, &mut scanner, self.committed.entries)?;
-        self.tables.truncate_to_entries(header_end)?;
+        self.tables.truncate_other_tables(header_end)?;
         match &mut self.datasets {
             LayoutDatasets::Shredder(shredder) => shredder.truncate(&self.committed)?,
             LayoutDatasets::PerFile(objects) => {
@@ -184,7 +184,7 @@ impl Importer {
                 InvalidFileReason::Tables("an archive has more entries than there are"),
             ));
         }
-        let committed = self.tables.truncate_entries(kept)?;
+        let committed = self.tables.truncate_entry_rows(kept)?;
         let links = match &mut self.datasets {
             LayoutDatasets::Shredder(shredder) => {
                 shredder.truncate(&committed)?;
@@ -197,7 +197,7 @@ impl Importer {
                 links_before::remove_new_links(&self.file, archives)?
             }
         };
-        self.tables.truncate_to_entries(header_end)?;
+        self.tables.truncate_other_tables(header_end)?;
         self.tables.write_index_and_finish()?;
         links_before::delete_saved_links(&self.file)?;
         self.file.flush()?;
@@ -217,7 +217,7 @@ impl Importer {
             shredder,
             entry_count: self.tables.entries(),
             content_bytes: self.tables.content_bytes(),
-            entries: BatchedEntryWriter::new(self.tables, objects, archive),
+            entries: BackgroundEntryWriter::new(self.tables, objects, archive),
         }
     }
 }

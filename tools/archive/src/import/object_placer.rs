@@ -32,16 +32,16 @@ pub enum DatasetPlacement {
 
 /// Why there is no place for a path.
 #[derive(Debug)]
-pub enum PathError {
+pub enum PlacementError {
     /// Something failed.
     Failed(crate::Error),
     /// The path is the cause.
     Fault(TarFault),
 }
 
-impl<E: Into<crate::Error>> From<E> for PathError {
+impl<E: Into<crate::Error>> From<E> for PlacementError {
     fn from(error: E) -> Self {
-        PathError::Failed(error.into())
+        PlacementError::Failed(error.into())
     }
 }
 
@@ -143,7 +143,7 @@ impl ObjectPlacer {
         &mut self,
         path: &[&[u8]],
         on_collision: ImportCollisionPolicy,
-    ) -> Result<Option<(ObjectId, bool)>, PathError> {
+    ) -> Result<Option<(ObjectId, bool)>, PlacementError> {
         let key = path.join(&b'/');
         let ends = path.iter().scan(0, |end, name| {
             let this = *end + name.len();
@@ -177,12 +177,12 @@ impl ObjectPlacer {
         name: &[u8],
         is_table: bool,
         on_collision: ImportCollisionPolicy,
-    ) -> Result<Option<(ObjectId, bool)>, PathError> {
+    ) -> Result<Option<(ObjectId, bool)>, PlacementError> {
         let mut found = if is_table { None } else { self.child_group(parent, &Name::from(name))? };
         let mut suffix = 0;
         while found.is_none() {
             match on_collision {
-                ImportCollisionPolicy::Error => return Err(PathError::Fault(TarFault::Collision)),
+                ImportCollisionPolicy::Error => return Err(PlacementError::Fault(TarFault::Collision)),
                 ImportCollisionPolicy::Skip => return Ok(None),
                 ImportCollisionPolicy::Alias | ImportCollisionPolicy::Suffix => {}
             }
@@ -222,15 +222,15 @@ impl ObjectPlacer {
     /// The place for a file with a path; `None` if it is taken and keeps what it has.
     ///
     /// # Errors
-    /// [`PathError`].
+    /// [`PlacementError`].
     pub fn make_placement(
         &mut self,
         path: &[u8],
         on_collision: ImportCollisionPolicy,
         is_same: &dyn Fn(&Dataset) -> Result<bool>,
-    ) -> Result<Option<DatasetPlacement>, PathError> {
+    ) -> Result<Option<DatasetPlacement>, PlacementError> {
         let names = split_path(path);
-        let fault = |text| PathError::Fault(TarFault::Name(text));
+        let fault = |text| PlacementError::Fault(TarFault::Name(text));
         let obstacle = unusable_path_reason(path);
         if let Some(text) = obstacle
             && on_collision == ImportCollisionPolicy::Error
@@ -260,7 +260,7 @@ impl ObjectPlacer {
                 return Ok(Some(DatasetPlacement::New(group, name)));
             };
             match on_collision {
-                ImportCollisionPolicy::Error => return Err(PathError::Fault(TarFault::Collision)),
+                ImportCollisionPolicy::Error => return Err(PlacementError::Fault(TarFault::Collision)),
                 ImportCollisionPolicy::Skip => return Ok(None),
                 ImportCollisionPolicy::Suffix => {}
                 ImportCollisionPolicy::Alias => {
@@ -304,8 +304,8 @@ impl ObjectPlacer {
             return Ok(());
         }
         match self.group(&split_path(path), ImportCollisionPolicy::Skip) {
-            Ok(_) | Err(PathError::Fault(_)) => Ok(()),
-            Err(PathError::Failed(error)) => Err(error),
+            Ok(_) | Err(PlacementError::Fault(_)) => Ok(()),
+            Err(PlacementError::Failed(error)) => Err(error),
         }
     }
 
@@ -313,8 +313,8 @@ impl ObjectPlacer {
     fn link_place(&mut self, path: &[u8]) -> Result<Option<(ObjectId, Name)>> {
         match self.make_placement(path, ImportCollisionPolicy::Skip, &|_| Ok(false)) {
             Ok(Some(DatasetPlacement::New(group, name))) => Ok(Some((group, name))),
-            Ok(_) | Err(PathError::Fault(_)) => Ok(None),
-            Err(PathError::Failed(error)) => Err(error),
+            Ok(_) | Err(PlacementError::Fault(_)) => Ok(None),
+            Err(PlacementError::Failed(error)) => Err(error),
         }
     }
 
@@ -385,9 +385,9 @@ fn resolve(folder: &[&[u8]], target: &[u8]) -> Option<Vec<u8>> {
     Some([b"/", &*path.join(&b'/')].concat())
 }
 
-fn with_suffix(name: &[u8], suffix: u32) -> Result<Name, PathError> {
+fn with_suffix(name: &[u8], suffix: u32) -> Result<Name, PlacementError> {
     if suffix >= MAX_SUFFIX {
-        return Err(PathError::Fault(TarFault::Name("too many files have it")));
+        return Err(PlacementError::Fault(TarFault::Name("too many files have it")));
     }
     Ok(Name::from(&*[name, format!("~{suffix}").as_bytes()].concat()))
 }

@@ -6,7 +6,7 @@ use h5live::archive::layout::{CONTENT_GROUP, OBJECT};
 use h5live::model::{DatasetSpec, Dataspace, Layout, LinkTarget, Name, NewObject, ObjectId, ObjectSpec, Shape};
 use h5live::{Dataset, File, H5Type, Reference};
 
-use super::object_placer::{CommittedObjects, DatasetPlacement, ObjectPlacer, PathError};
+use super::object_placer::{CommittedObjects, DatasetPlacement, ObjectPlacer, PlacementError};
 use super::options::{ImportCollisionPolicy, ImportOptions, TarLayout};
 use crate::column::Column;
 use crate::contents::{DataOrHole, EntryContents};
@@ -141,7 +141,7 @@ impl DatasetPerFileWriter {
         digest: &[u8],
         sample: u64,
         is_same: &dyn Fn(&Dataset) -> Result<bool>,
-    ) -> Result<DatasetPlacement, PathError> {
+    ) -> Result<DatasetPlacement, PlacementError> {
         let (path, on_collision) = match self.options.layout {
             TarLayout::Digest => (hex(digest).into_bytes(), ImportCollisionPolicy::Alias),
             _ => (entry.path.clone(), self.options.on_collision),
@@ -159,14 +159,14 @@ impl DatasetPerFileWriter {
     /// Adds a file whose contents are in memory.
     ///
     /// # Errors
-    /// [`PathError`].
+    /// [`PlacementError`].
     pub fn add_file(
         &mut self,
         entry: &TarEntry,
         sample_number: u64,
         contents: &[u8],
         digest: &[u8],
-    ) -> Result<(), PathError> {
+    ) -> Result<(), PlacementError> {
         let is_same = |other: &Dataset| Ok(has_elements(other, contents)?);
         let id = match self.place(entry, digest, sample_number, &is_same)? {
             DatasetPlacement::Same(id) => id,
@@ -178,13 +178,13 @@ impl DatasetPerFileWriter {
     /// Adds a file whose contents are read piece by piece; returns their digest.
     ///
     /// # Errors
-    /// [`PathError`].
+    /// [`PlacementError`].
     pub fn add_large_file<R: Read>(
         &mut self,
         entry: &TarEntry,
         sample_number: u64,
         mut contents: EntryContents<'_, R>,
-    ) -> Result<Vec<u8>, PathError> {
+    ) -> Result<Vec<u8>, PlacementError> {
         let dataset = self.write_large(&mut contents)?;
         let digest = contents.digest();
         let is_same = |other: &Dataset| Ok(are_equal(other, &dataset)?);
@@ -228,8 +228,8 @@ impl DatasetPerFileWriter {
     /// an empty file, links for links. What has none is in the tables alone.
     ///
     /// # Errors
-    /// [`PathError`].
-    pub fn add_entry_without_contents(&mut self, entry: &TarEntry) -> Result<(), PathError> {
+    /// [`PlacementError`].
+    pub fn add_entry_without_contents(&mut self, entry: &TarEntry) -> Result<(), PlacementError> {
         if self.options.layout == TarLayout::Digest {
             return Ok(());
         }
@@ -243,7 +243,7 @@ impl DatasetPerFileWriter {
         }
     }
 
-    fn store_empty(&mut self, entry: &TarEntry) -> Result<(), PathError> {
+    fn store_empty(&mut self, entry: &TarEntry) -> Result<(), PlacementError> {
         let is_same = |other: &Dataset| Ok(other.shape()?.iter().product::<u64>() == 0);
         let found = self.paths.make_placement(&entry.path, self.options.on_collision, &is_same);
         match found {

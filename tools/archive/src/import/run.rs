@@ -7,9 +7,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use h5live::File;
 use h5live::archive::layout::ArchiveRow;
 
-use super::entry_writer::{BatchedEntryWriter, FileContents};
+use super::entry_writer::{BackgroundEntryWriter, FileContents};
 use super::links_before;
-use super::object_placer::PathError;
+use super::object_placer::PlacementError;
 use super::options::{ImportOptions, MAX_COMPACT_BYTES};
 use super::report::{ImportProgress, ImportReport};
 use super::shredder::ShredderWriter;
@@ -30,7 +30,7 @@ pub struct ImportRun<R> {
     /// The contents, in the layout `shredder`.
     pub shredder: Option<Box<ShredderWriter>>,
     /// Everything else.
-    pub entries: BatchedEntryWriter,
+    pub entries: BackgroundEntryWriter,
     /// Entries that were read, of all archives, and bytes of contents of them.
     pub entry_count: u64,
     pub content_bytes: u64,
@@ -137,8 +137,8 @@ impl<R: Read> ImportRun<R> {
         }
         match self.entries.finish()?.add_large_file(entry, contents) {
             Ok(digest) => Ok(FileContents::Stored(digest)),
-            Err(PathError::Failed(error)) => Err(error),
-            Err(PathError::Fault(fault)) => Err(self.scanner.error(fault)),
+            Err(PlacementError::Failed(error)) => Err(error),
+            Err(PlacementError::Fault(fault)) => Err(self.scanner.error(fault)),
         }
     }
 

@@ -199,7 +199,7 @@ impl CopyCommand {
         copy = copy.inline_external_elements(self.inline).skip_damaged(self.on_damage == OnObstacle::Skip);
         copy = copy.skip_unsupported(self.on_unsupported == OnObstacle::Skip);
         if let Some(names) = names {
-            copy = copy.rewrite_file_names(|name, usage| names.name_in_copy(name, usage));
+            copy = copy.rewrite_file_names(|file_name, role| names.rename_for_copy(file_name, role));
         }
         if !self.chunks.is_empty() {
             copy = copy.chunk(&self.chunks);

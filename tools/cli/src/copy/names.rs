@@ -8,7 +8,7 @@ use h5live::{Location, Mode, Options, ReferencedFileRole};
 
 use crate::counted::counted;
 use crate::error::{CommandOutcome, Result};
-use crate::model::{CrossFileLinkKind, Name, ResolvedLocation, StoreIdentity};
+use crate::model::{LinkedStoreRole, Name, ResolvedLocation, StoreIdentity};
 use crate::open;
 
 /// The connector of files in the memory of this process.
@@ -32,7 +32,7 @@ fn folder(file: &Path) -> Option<PathBuf> {
 
 impl FileNameRebaser {
     /// From the folder of one file to that of another; `None` if it is the same.
-    pub fn between_folders(from: &Path, to: &Path) -> Option<Self> {
+    pub fn between_files(from: &Path, to: &Path) -> Option<Self> {
         let (from, to) = (folder(from)?, folder(to)?);
         let current = std::env::current_dir().ok();
         (from != to).then_some(FileNameRebaser { from, to, current })
@@ -40,27 +40,25 @@ impl FileNameRebaser {
 
     /// The name under which a file is found that the other file calls `name`. A relative name is looked up in the
     /// folder of the file, and then in the current one; so is the last part of a whole path that leads to nothing.
-    pub fn rebase(&self, name: &Name, usage: ReferencedFileRole) -> Name {
+    pub fn rebase(&self, name: &Name, role: ReferencedFileRole) -> Name {
         let text = name.to_string();
         let path = Path::new(&text);
-        let is_itself = usage == ReferencedFileRole::VirtualSource && text == ".";
+        let is_itself = role == ReferencedFileRole::VirtualSource && text == ".";
         if text.is_empty() || is_itself || text.contains("://") {
             return name.clone();
         }
         let (path, name) = match path.file_name().filter(|_| path.is_absolute() && !path.exists()) {
-            Some(last) if usage != ReferencedFileRole::RawFile => {
-                (Path::new(last), Name::from(last.as_encoded_bytes()))
-            }
+            Some(last) if role != ReferencedFileRole::RawFile => (Path::new(last), Name::from(last.as_encoded_bytes())),
             _ => (path, name.clone()),
         };
-        let is_in = |folder: &Path| existing_path(&folder.join(path), usage).is_some();
+        let is_in = |folder: &Path| existing_path(&folder.join(path), role).is_some();
         let current = self.current.as_ref().filter(|folder| is_in(folder));
         if Path::new(&text).is_absolute() && (path.is_absolute() || !is_in(&self.from) && current.is_none()) {
             return text.as_bytes().into();
         }
         let holder = current.filter(|_| !is_in(&self.from)).unwrap_or(&self.from);
         let mut prefix = relative(&self.to, holder).to_string_lossy().into_owned();
-        if usage == ReferencedFileRole::VirtualSource {
+        if role == ReferencedFileRole::VirtualSource {
             prefix = prefix.replace('%', "%%");
         }
         if prefix.is_empty() {
@@ -71,8 +69,8 @@ impl FileNameRebaser {
 }
 
 /// The path that is there, in whose name `%b` stands for the number of a block if it is that of a virtual source.
-fn existing_path(path: &Path, usage: ReferencedFileRole) -> Option<PathBuf> {
-    let numbered = usage == ReferencedFileRole::VirtualSource && path.as_os_str().as_encoded_bytes().contains(&b'%');
+fn existing_path(path: &Path, role: ReferencedFileRole) -> Option<PathBuf> {
+    let numbered = role == ReferencedFileRole::VirtualSource && path.as_os_str().as_encoded_bytes().contains(&b'%');
     let path = if numbered { PathBuf::from(first_block(&path.to_string_lossy())) } else { path.to_owned() };
     path.canonicalize().ok()
 }
@@ -98,28 +96,29 @@ impl CopyNameMapper {
     /// # Errors
     /// [`Error::Location`](crate::error::Error::Location) if no store can open them.
     pub fn between(from: &Location, to: &Location) -> Result<Self> {
-        let moved = match (open::path_for_relative_names(from)?, open::path_for_relative_names(to)?) {
-            (Some(from), Some(to)) => FileNameRebaser::between_folders(&from, &to),
+        let moved = match (open::store_path_with_siblings(from)?, open::store_path_with_siblings(to)?) {
+            (Some(from), Some(to)) => FileNameRebaser::between_files(&from, &to),
             _ => None,
         };
         Ok(CopyNameMapper { from: open::resolve(from)?, to: open::resolve_new(to)?, moved, lost: RefCell::default() })
     }
 
-    /// The name in the copy.
-    pub fn name_in_copy(&self, name: &Name, usage: ReferencedFileRole) -> Name {
-        let renamed = self.moved.as_ref().map_or_else(|| name.clone(), |moved| moved.rebase(name, usage));
-        let is_itself = usage == ReferencedFileRole::VirtualSource && name.as_bytes() == b".";
+    /// The name in the copy of a file that the source calls `file_name`. Notes a name under which nothing is found any
+    /// more.
+    pub fn rename_for_copy(&self, file_name: &Name, role: ReferencedFileRole) -> Name {
+        let renamed = self.moved.as_ref().map_or_else(|| file_name.clone(), |moved| moved.rebase(file_name, role));
+        let is_itself = role == ReferencedFileRole::VirtualSource && file_name.as_bytes() == b".";
         // Nobody finds anything from a file in the memory of this process when this process has ended.
         let is_lasting = self.to.connector().name() != MEMORY;
         if is_lasting
             && !is_itself
-            && found(&self.from, name, usage).is_some_and(|before| {
-                let after = found(&self.to, &renamed, usage);
+            && found(&self.from, file_name, role).is_some_and(|before| {
+                let after = found(&self.to, &renamed, role);
                 // A domain is found where a domain is, which may well be a copy of the file.
                 after.is_none() || self.moved.is_some() && after != Some(before)
             })
         {
-            self.lost.borrow_mut().insert(name.to_string());
+            self.lost.borrow_mut().insert(file_name.to_string());
         }
         renamed
     }
@@ -146,17 +145,17 @@ impl CopyNameMapper {
 }
 
 /// What a store at a location leads to under a name.
-fn found(base: &ResolvedLocation, name: &Name, usage: ReferencedFileRole) -> Option<StoreIdentity> {
-    let link = match usage {
-        ReferencedFileRole::VirtualSource => CrossFileLinkKind::VirtualSource,
-        _ => CrossFileLinkKind::ExternalLink,
+fn found(base: &ResolvedLocation, name: &Name, role: ReferencedFileRole) -> Option<StoreIdentity> {
+    let store_role = match role {
+        ReferencedFileRole::VirtualSource => LinkedStoreRole::VirtualSource,
+        _ => LinkedStoreRole::ExternalLink,
     };
-    let name = match usage {
+    let name = match role {
         ReferencedFileRole::VirtualSource => Name::from(first_block(name.as_str()?).as_bytes()),
         _ => name.clone(),
     };
     let identity = |location| Options::built_in_connectors().resolve(&location, Mode::Read).ok()?.identity();
-    let locations = base.connector().linked_locations(Some(base.location()), &name, link);
+    let locations = base.connector().linked_locations(Some(base.location()), &name, store_role);
     locations.into_iter().find_map(identity)
 }
 
@@ -180,13 +179,13 @@ mod tests {
         let [a, b] = ["a 10%", "b/c"].map(|name| top.path().join(name));
         std::fs::create_dir_all(&a).unwrap();
         std::fs::create_dir_all(&b).unwrap();
-        let moved = FileNameRebaser::between_folders(&a.join("x.h5"), &b.join("y.h5")).unwrap();
-        let renamed = |name: &str, usage| moved.rebase(&name.into(), usage).to_string();
+        let moved = FileNameRebaser::between_files(&a.join("x.h5"), &b.join("y.h5")).unwrap();
+        let renamed = |name: &str, role| moved.rebase(&name.into(), role).to_string();
         assert_eq!(renamed("raw.bin", ReferencedFileRole::RawFile), "../../a 10%/raw.bin");
         assert_eq!(renamed("s-%b.h5", ReferencedFileRole::VirtualSource), "../../a 10%%/s-%b.h5");
         assert_eq!(renamed(".", ReferencedFileRole::VirtualSource), ".");
         assert_eq!(renamed("/data/x.h5", ReferencedFileRole::ExternalLink), "/data/x.h5");
         assert_eq!(renamed("https://host/x.h5", ReferencedFileRole::ExternalLink), "https://host/x.h5");
-        assert!(FileNameRebaser::between_folders(&a.join("x.h5"), &a.join("y.h5")).is_none());
+        assert!(FileNameRebaser::between_files(&a.join("x.h5"), &a.join("y.h5")).is_none());
     }
 }

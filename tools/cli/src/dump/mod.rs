@@ -23,7 +23,7 @@ use crate::{map_text, object_or_attribute, open, watch};
 
 use bytes::DumpedFile;
 use lines::{ValueStyle, ValueWriter};
-use slices::{RowRange, Slices};
+use slices::{DimSlices, RowRange};
 
 /// Prints values, the tree of a group, or the structure at an offset field by field
 #[derive(Debug, clap::Args)]
@@ -39,7 +39,7 @@ pub struct DumpCommand {
     rows: Option<RowRange>,
     /// Only these elements: for each dimension an index or START:STOP:STEP as in Python, such as 0:10:2,-5:,3 or ::-1
     #[arg(long, allow_hyphen_values = true, value_name = "SLICE,...", requires = "path", conflicts_with = "rows")]
-    slice: Option<Slices>,
+    slice: Option<DimSlices>,
     /// The structure that begins here (bytes from the start of the file; 0x... for hexadecimal)
     #[arg(long, value_name = "OFFSET", value_parser = offset)]
     bytes: Option<u64>,
@@ -99,9 +99,9 @@ impl DumpCommand {
         else {
             return Ok(CommandOutcome::INTERRUPTED);
         };
-        let slices = self.slice.clone().or(self.rows.map(Slices::from));
+        let slices = self.slice.clone().or(self.rows.map(DimSlices::from));
         let of_dataset = self.follow || self.raw || self.csv || slices.is_some();
-        let slices = slices.unwrap_or_else(Slices::all);
+        let slices = slices.unwrap_or_else(DimSlices::all);
         let style = self.style();
         match &subject {
             // This says that it is no dataset.

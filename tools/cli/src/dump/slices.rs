@@ -27,7 +27,7 @@ const ALL: DimSlice = DimSlice::Range { start: None, stop: None, step: 1 };
 
 /// Which elements of a dataset are meant, dimension by dimension. Dimensions that are not named are taken whole.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Slices(Vec<DimSlice>);
+pub struct DimSlices(Vec<DimSlice>);
 
 /// A text that is no slice.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -66,7 +66,7 @@ pub enum SliceBoundsError {
     },
 }
 
-impl FromStr for Slices {
+impl FromStr for DimSlices {
     type Err = SliceParseError;
 
     fn from_str(text: &str) -> Result<Self, SliceParseError> {
@@ -74,7 +74,7 @@ impl FromStr for Slices {
         let inner = inner.strip_prefix('[').and_then(|inner| inner.strip_suffix(']')).unwrap_or(inner);
         let dims = inner.split(',').map(|part| dim(part.trim())).collect::<Result<Vec<_>, _>>()?;
         match dims.iter().filter(|dim| **dim == DimSlice::Ellipsis).count() {
-            0 | 1 => Ok(Slices(dims)),
+            0 | 1 => Ok(DimSlices(dims)),
             _ => Err(SliceParseError::Ellipses(text.to_owned())),
         }
     }
@@ -95,10 +95,10 @@ fn dim(text: &str) -> Result<DimSlice, SliceParseError> {
     }
 }
 
-impl Slices {
+impl DimSlices {
     /// All elements.
     pub fn all() -> Self {
-        Slices(Vec::new())
+        DimSlices(Vec::new())
     }
 
     /// One slice for each of `rank` dimensions.
@@ -147,7 +147,7 @@ impl Slices {
             _ => *start = i64::try_from(shown.low.saturating_add(shown.count.saturating_mul(shown.step))).ok(),
         }
         let is_over = matches!((*start, *stop), (Some(start @ 0..), Some(stop @ 0..)) if start >= stop);
-        (!is_over).then_some(Slices(slices))
+        (!is_over).then_some(DimSlices(slices))
     }
 }
 
@@ -278,7 +278,7 @@ impl FromStr for RowRange {
     }
 }
 
-impl From<RowRange> for Slices {
+impl From<RowRange> for DimSlices {
     fn from(rows: RowRange) -> Self {
         let index = |row: u64| i64::try_from(row).unwrap_or(i64::MAX);
         let (start, stop) = match rows {
@@ -286,7 +286,7 @@ impl From<RowRange> for Slices {
             RowRange::Last(0) => (i64::MAX, None),
             RowRange::Last(count) => (-index(count), None),
         };
-        Slices(vec![DimSlice::Range { start: Some(start), stop, step: 1 }])
+        DimSlices(vec![DimSlice::Range { start: Some(start), stop, step: 1 }])
     }
 }
 
@@ -296,7 +296,7 @@ mod tests {
 
     /// The indices that a text takes of one dimension.
     fn taken(text: &str, length: u64) -> Vec<u64> {
-        let ranges = text.parse::<Slices>().unwrap().bind(&[length]).unwrap();
+        let ranges = text.parse::<DimSlices>().unwrap().bind(&[length]).unwrap();
         (0..ranges[0].count).map(|place| ranges[0].index_at(place)).collect()
     }
 
@@ -321,13 +321,13 @@ mod tests {
     #[test]
     fn dimensions_that_are_not_named_are_taken_whole() {
         let counts = |text: &str| -> Vec<u64> {
-            text.parse::<Slices>().unwrap().bind(&[4, 5, 6]).unwrap().iter().map(|range| range.count).collect()
+            text.parse::<DimSlices>().unwrap().bind(&[4, 5, 6]).unwrap().iter().map(|range| range.count).collect()
         };
         assert_eq!(counts("1"), [1, 5, 6]);
         assert_eq!(counts("..., 1"), [4, 5, 1]);
         assert_eq!(counts("1:3, ..., ::2"), [2, 5, 3]);
         assert_eq!(counts(":,:,:"), [4, 5, 6]);
-        let bind = |text: &str, dims: &[u64]| text.parse::<Slices>().unwrap().bind(dims).unwrap_err().to_string();
+        let bind = |text: &str, dims: &[u64]| text.parse::<DimSlices>().unwrap().bind(dims).unwrap_err().to_string();
         assert_eq!(bind("1,2", &[3]), "the slice has 2 dimensions, the dataset 1");
         assert_eq!(bind("0,-6", &[3, 5]), "index -6 is out of range: dimension 1 has 5 elements");
     }
@@ -335,16 +335,16 @@ mod tests {
     #[test]
     fn refuses_texts_that_are_no_slices() {
         for text in ["", "a", "1:2:3:4", "1..2", "::0", "...,...", "1,,2"] {
-            assert!(text.parse::<Slices>().is_err(), "{text}");
+            assert!(text.parse::<DimSlices>().is_err(), "{text}");
         }
     }
 
     #[test]
     fn parts_of_a_reversed_dimension_come_in_its_order() {
-        let whole = "::-2".parse::<Slices>().unwrap().bind(&[10]).unwrap()[0];
+        let whole = "::-2".parse::<DimSlices>().unwrap().bind(&[10]).unwrap()[0];
         let part = whole.sub_range(1, 3);
         assert_eq!((0..3).map(|place| part.index_at(place)).collect::<Vec<_>>(), [7, 5, 3]);
-        let ranges = "::-1,:,::-1".parse::<Slices>().unwrap().bind(&[2, 2, 2]).unwrap();
+        let ranges = "::-1,:,::-1".parse::<DimSlices>().unwrap().bind(&[2, 2, 2]).unwrap();
         let mut items = [0, 1, 2, 3, 4, 5, 6, 7];
         restore_order(&mut items, &ranges, 1);
         assert_eq!(items, [5, 4, 7, 6, 1, 0, 3, 2]);
@@ -353,7 +353,7 @@ mod tests {
     #[test]
     fn rows_are_cut_to_those_that_are_there() {
         let within = |text: &str| {
-            let range = Slices::from(text.parse::<RowRange>().unwrap()).bind(&[10]).unwrap()[0];
+            let range = DimSlices::from(text.parse::<RowRange>().unwrap()).bind(&[10]).unwrap()[0];
             range.low..range.low + range.count
         };
         assert_eq!(within("2..5"), 2..5);
@@ -371,7 +371,7 @@ mod tests {
     #[test]
     fn what_follows_begins_behind_what_was_shown() {
         let steps = |text: &str, lengths: &[u64]| {
-            let mut rest = Some(text.parse::<Slices>().unwrap());
+            let mut rest = Some(text.parse::<DimSlices>().unwrap());
             let each = lengths.iter().map_while(|length| {
                 let slices = rest.take()?;
                 let ranges = slices.bind(&[*length]).unwrap();

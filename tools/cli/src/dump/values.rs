@@ -10,7 +10,7 @@ use crate::output::StdoutWriter;
 use crate::{open, progress, watch};
 
 use super::lines::{ValueStyle, ValueWriter};
-use super::slices::{DimRange, Slices, ascending_selection, restore_order};
+use super::slices::{DimRange, DimSlices, ascending_selection, restore_order};
 
 /// Values are read in blocks of about this many bytes.
 const BLOCK_BYTES: u64 = 4 << 20;
@@ -22,7 +22,7 @@ const BLOCK_BYTES: u64 = 4 << 20;
 /// As [`crate::error::Error`] says.
 pub fn follow(
     dataset: &Dataset,
-    slices: Slices,
+    slices: DimSlices,
     mut writer: ValueWriter<'_>,
     interrupted: &AtomicBool,
     out: &mut StdoutWriter,
@@ -61,7 +61,7 @@ pub fn follow(
 /// As [`crate::error::Error`] says.
 pub fn write_dataset_rows(
     dataset: &Dataset,
-    slices: &Slices,
+    slices: &DimSlices,
     mut writer: ValueWriter<'_>,
     out: &mut StdoutWriter,
 ) -> Result<()> {
@@ -70,7 +70,7 @@ pub fn write_dataset_rows(
     write(dataset, &spec, &ranges, &mut writer, out)
 }
 
-fn bind(dataset: &Dataset, spec: &DatasetSpec, slices: &Slices) -> Result<Vec<DimRange>> {
+fn bind(dataset: &Dataset, spec: &DatasetSpec, slices: &DimSlices) -> Result<Vec<DimRange>> {
     slices.bind(spec.dataspace.dims()).map_err(|fault| {
         let problem = FileProblem::Slice { path: dataset.path().to_owned(), fault };
         Error::InvalidFile { path: dataset.file().name().into(), problem }

@@ -180,7 +180,7 @@ impl RecordCommand {
                 return Err(placed(error, &self.file));
             }
         };
-        mirror.iter().for_each(Mirror::start_mirroring);
+        mirror.iter().for_each(Mirror::source_created);
         let RecordingResult { summary, ended } = recorder.record(std::io::stdin(), &interrupted);
         let CloseReport { kept, unused, ended: closed } = file.close(&summary);
         console.finish();

@@ -30,7 +30,7 @@ impl MirrorArgs {
 
 impl Mirror {
     /// Nothing.
-    pub fn start_mirroring(&self) {
+    pub fn source_created(&self) {
         match *self {}
     }
 

@@ -32,7 +32,7 @@ pub enum NoRowsOutcome {
     DatasetRemoved,
     /// The dataset is there.
     #[error("no rows were recorded; the dataset has no more than before")]
-    Dataset,
+    DatasetKept,
 }
 
 /// A file that is closed.
@@ -83,7 +83,7 @@ impl RecordedFile {
             Some(NoRowsDatasetOutcome::Kept) | None => {
                 let closed = self.file.close();
                 let kept = if closed.is_ok() { recorded.appended } else { recorded.flushed };
-                let unused = recorded.unused.map(|_| NoRowsOutcome::Dataset);
+                let unused = recorded.unused.map(|_| NoRowsOutcome::DatasetKept);
                 return CloseReport { kept, unused, ended: closed.map_err(Into::into) };
             }
         };

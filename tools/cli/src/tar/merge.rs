@@ -107,7 +107,7 @@ fn source_name(file: &Path, holder: &Path) -> Name {
     let bytes = file.file_name().unwrap_or_default().as_encoded_bytes();
     let doubled = bytes.iter().flat_map(|byte| std::iter::repeat_n(*byte, if *byte == b'%' { 2 } else { 1 }));
     let name: Name = doubled.collect::<Vec<u8>>().into();
-    match FileNameRebaser::between_folders(file, holder) {
+    match FileNameRebaser::between_files(file, holder) {
         Some(moved) => moved.rebase(&name, ReferencedFileRole::VirtualSource),
         None => name,
     }

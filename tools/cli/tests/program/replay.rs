@@ -1,14 +1,16 @@
 //! Counterexamples of the model checker, told by the command.
 
 use crate::common::{error, run, text};
-use h5live_checker::schedule::{AnsweredQuery, Counterexample, ReaderQuery, WriterPosition};
+use h5live_checker::schedule::{Counterexample, QueryAtPosition, ReaderQuery, WriterPosition};
 use h5live_checker::trace::{StorageOp, Trace};
 
 fn kept(folder: &std::path::Path) -> String {
     let operations = vec![StorageOp::Write { at: 0, bytes: vec![1; 8] }, StorageOp::Mark("d.flushed 1".into())];
     let trace = Trace::new(vec![0; 16], operations);
-    let seen =
-        |prefix| AnsweredQuery { query: ReaderQuery::Bytes { at: 0, len: 8 }, position: WriterPosition::after(prefix) };
+    let seen = |prefix| QueryAtPosition {
+        query: ReaderQuery::Bytes { at: 0, len: 8 },
+        position: WriterPosition::after(prefix),
+    };
     let found = Counterexample { fault: "it went back".into(), seen: vec![seen(0), seen(2)] };
     let path = folder.join("found.h5trace");
     found.save(&trace, std::fs::File::create(&path).unwrap()).unwrap();

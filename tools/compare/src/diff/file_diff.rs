@@ -40,7 +40,7 @@ pub struct FileDiff<'a> {
 impl<'a> FileDiff<'a> {
     /// The comparison of file `a` with file `b`.
     pub fn new(a: &'a DiffSide, b: &'a DiffSide, options: DiffOptions) -> Self {
-        FileDiff { a: (a, a.lines()), b: (b, b.lines()), options }
+        FileDiff { a: (a, a.entries_by_path()), b: (b, b.entries_by_path()), options }
     }
 
     /// The paths of objects and attributes of file A, in order.

@@ -23,7 +23,7 @@ impl DiffSide {
     }
 
     /// What it has, by path.
-    pub fn lines(&self) -> BTreeMap<&str, &ListingEntry> {
+    pub fn entries_by_path(&self) -> BTreeMap<&str, &ListingEntry> {
         self.listing.lines.iter().map(|line| (line.path.as_str(), &line.entry)).collect()
     }
 

@@ -220,7 +220,7 @@ impl<'a> ManifestRenderer<'a> {
                     false => {
                         let bytes = block.element_count().saturating_mul(element);
                         let checked = self.allocation.check(bytes);
-                        spec.fill_bytes(checked.map_err(|error| UnreadCause::of(&error))?)
+                        spec.repeated_fill_value(checked.map_err(|error| UnreadCause::of(&error))?)
                     }
                 };
                 self.update(&spec.datatype, plan, &stored, sha)?;

@@ -58,7 +58,7 @@ fn open(engine: impl Engine + 'static, mode: Mode) -> Result<File, String> {
         durability: DurabilitySupport::Always,
         max_allocation: AllocationLimit::default(),
         unfilter: Arc::new(NoFilters),
-        max_uncommitted: KvOpenRequest::MAX_UNCOMMITTED,
+        max_uncommitted: KvOpenRequest::DEFAULT_MAX_UNCOMMITTED_BYTES,
         random: SESSIONS.fetch_add(1, Ordering::Relaxed),
         checksums: true,
     };

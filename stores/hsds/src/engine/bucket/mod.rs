@@ -386,12 +386,12 @@ impl ObjectEngine for BucketEngine {
         claims
     }
 
-    fn discard(&self) -> Result<()> {
+    fn close_never_created(&self) -> Result<()> {
         self.claims.remove_all(&self.client)?;
         self.lease.as_ref().map_or(Ok(()), WriterLease::release_or_delete_own)
     }
 
-    fn retire(&self) -> Result<()> {
+    fn close_after_deletion(&self) -> Result<()> {
         self.claims.remove_all(&self.client)?;
         self.lease.as_ref().map_or(Ok(()), |lease| lease.delete_unless_domain_exists(&self.client))
     }

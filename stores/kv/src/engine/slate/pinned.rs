@@ -21,7 +21,7 @@ const CACHE_SCOPE: u64 = 1;
 pub const MAX_OPERATION_RETRIES: u32 = 3;
 
 /// How long a session waits at most until a checkpoint is removed.
-pub const RELEASE_LIMIT: Duration = Duration::from_secs(5);
+pub const RELEASE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// What a reader needs to pin states.
 pub struct CheckpointContext {
@@ -107,7 +107,7 @@ impl Drop for PinnedTables {
         let (pins, checkpoint) = (self.pins.clone(), self.checkpoint.id);
         let runtime = pins.runtime.clone();
         runtime.spawn(async move {
-            let _ = tokio::time::timeout(RELEASE_LIMIT, pins.admin.delete_checkpoint(checkpoint)).await;
+            let _ = tokio::time::timeout(RELEASE_TIMEOUT, pins.admin.delete_checkpoint(checkpoint)).await;
         });
     }
 }

@@ -13,7 +13,7 @@ use tokio::sync::Mutex as AsyncMutex;
 use tokio::task::AbortHandle;
 
 use super::heartbeat::WriterProbe;
-use super::pinned::{CheckpointContext, PinnedTables, RELEASE_LIMIT};
+use super::pinned::{CheckpointContext, PinnedTables, RELEASE_TIMEOUT};
 use super::reader_view::ReaderView;
 use super::session::SlateSession;
 use super::tables_with_wal_tail::TablesWithWalTail;
@@ -187,7 +187,7 @@ impl SlateReader {
         self.session.signal.close();
         let tables = self.newest.lock().state.tables.clone();
         // If this fails, the life of the checkpoint ends by itself.
-        let _ = self.session.runtime.block_on(RELEASE_LIMIT, async move { tables.release().await });
+        let _ = self.session.runtime.block_on(RELEASE_TIMEOUT, async move { tables.release().await });
     }
 }
 

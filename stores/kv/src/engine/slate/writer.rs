@@ -116,7 +116,7 @@ impl SlateWriter {
             SyncPolicy::Never if publish == PublishLevel::Durable => return Err(EngineError::NotDurable),
             SyncPolicy::Never => false,
         };
-        let counts = if edits.key_counts().next().is_some() {
+        let counts = if edits.deferred_key_counts().next().is_some() {
             let view = self.view()?;
             edits.count_records(|key| view.has(key))?
         } else {

@@ -7,8 +7,8 @@ use super::property_list::PropertyClass;
 /// The properties of an attribute.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct AttributeCreationProperties {
-    /// The encoding of the name: 0 for ASCII, 1 for UTF-8.
-    pub name_encoding: u8,
+    /// The character set of the name: 0 for ASCII, 1 for UTF-8.
+    pub name_character_set: u8,
 }
 
 const CHARACTER_ENCODING: &str = "character_encoding";
@@ -18,10 +18,10 @@ impl PropertyClass for AttributeCreationProperties {
     const LEVELS: &'static [&'static [&'static str]] = &[&[CHARACTER_ENCODING]];
 
     fn is_set(&self, _: &str) -> bool {
-        self.name_encoding != 0
+        self.name_character_set != 0
     }
 
     fn wire_value(&mut self, _: &str, w: &mut impl Wire) -> WireResult<()> {
-        w.u8("character encoding", &mut self.name_encoding)
+        w.u8("character encoding", &mut self.name_character_set)
     }
 }

@@ -9,7 +9,7 @@ use h5live_format::{
 };
 use h5live_model::{Name, ObjectId, ReferenceKind, Referent, ReferentPart};
 
-use crate::layout::encode::ELEMENT_SIZES;
+use crate::layout::encode::VLEN_AND_REFERENCE_SIZES;
 use crate::layout::record_key::BlobId;
 use crate::layout::value::VarLenBlobRef;
 use crate::layout::{RecordFormatError, Result, oid};
@@ -45,7 +45,7 @@ pub enum EncodedReference {
 impl EncodedReference {
     /// The null reference of a kind.
     pub fn null(kind: ReferenceKind) -> Self {
-        EncodedReference::Whole(vec![0; ELEMENT_SIZES.reference_size(kind) as usize])
+        EncodedReference::Whole(vec![0; VLEN_AND_REFERENCE_SIZES.reference_size(kind) as usize])
     }
 
     /// A reference of a kind. `rank` is that of the dataset, if it refers to a region.
@@ -66,7 +66,7 @@ impl EncodedReference {
             }
             (_, ReferentPart::Whole, None) => {
                 let mut element = [&[OBJECT, 0, oid::TOKEN_BYTES as u8][..], &token].concat();
-                element.resize(ELEMENT_SIZES.standard as usize, 0);
+                element.resize(VLEN_AND_REFERENCE_SIZES.standard as usize, 0);
                 Ok(EncodedReference::Whole(element))
             }
             (_, part, file) => {
@@ -132,7 +132,7 @@ impl StoredReference {
     /// # Errors
     /// [`RecordFormatError::Value`].
     pub fn decode(kind: ReferenceKind, element: &[u8]) -> Result<Self> {
-        if element.len() != ELEMENT_SIZES.reference_size(kind) as usize {
+        if element.len() != VLEN_AND_REFERENCE_SIZES.reference_size(kind) as usize {
             return Err(invalid("its element has the size of its kind"));
         }
         if element.iter().all(|byte| *byte == 0) {

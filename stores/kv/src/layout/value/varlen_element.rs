@@ -1,6 +1,6 @@
 //! Variable-length elements: a length, and the UUID of what they hold.
 
-use crate::layout::encode::ELEMENT_SIZES;
+use crate::layout::encode::VLEN_AND_REFERENCE_SIZES;
 use crate::layout::record_key::BlobId;
 use crate::layout::{RecordFormatError, Result};
 
@@ -15,7 +15,7 @@ pub struct VarLenBlobRef {
 
 impl VarLenBlobRef {
     /// Bytes of an element.
-    pub const BYTES: usize = ELEMENT_SIZES.vlen as usize;
+    pub const BYTES: usize = VLEN_AND_REFERENCE_SIZES.vlen as usize;
 
     /// Whether a blob is stored for the element.
     pub fn has_blob(self) -> bool {

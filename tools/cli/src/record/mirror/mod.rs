@@ -66,8 +66,8 @@ pub struct Mirror {
 }
 
 impl MirrorArgs {
-    /// The mirror of the dataset at `path` of the file at `source`, which need not be there before [`Mirror::start_mirroring`]; `None` if
-    /// nobody wants one.
+    /// The mirror of the dataset at `path` of the file at `source`, which need not be there before
+    /// [`Mirror::source_created`]; `None` if nobody wants one.
     ///
     /// # Errors
     /// [`Error::Location`] and [`Error::File`] if the mirror cannot be made. A server that does not answer is no error.
@@ -106,8 +106,8 @@ impl MirrorArgs {
 }
 
 impl Mirror {
-    /// Begins, for the file is there.
-    pub fn start_mirroring(&self) {
+    /// Begins, for the source is there.
+    pub fn source_created(&self) {
         let _ = self.begin.as_ref().map(|begin| begin.send(()));
     }
 

@@ -184,7 +184,8 @@ impl MirrorTarget {
         what: impl FnOnce(&mut Copier<'_>) -> h5live::Result<()>,
     ) -> Result<Vec<String>> {
         let names = CopyNameMapper::between(&self.source_location, &self.location)?;
-        let mut copy = Copier::new(source, target).rewrite_file_names(|name, usage| names.name_in_copy(name, usage));
+        let mut copy =
+            Copier::new(source, target).rewrite_file_names(|file_name, role| names.rename_for_copy(file_name, role));
         what(&mut copy)?;
         let mut found = losses(&copy.copy_data_and_finish()?);
         found.extend(names.lost_name_messages());
