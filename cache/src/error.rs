@@ -106,6 +106,8 @@ impl Error {
         match self {
             // A length that is half-written may be any.
             Error::PastEnd { .. } | Error::Allocation { .. } => true,
+            // A structure may be read before it leads to what others already count on.
+            Error::Undefined => true,
             Error::Decode { source, .. } => source.may_be_torn(),
             _ => false,
         }

@@ -12,6 +12,7 @@
 //! only the flush lock is held. Only other flushes wait for it. While the length of the file is changed, the lock of
 //! the length is held, too.
 
+mod barrier_kind;
 mod cache;
 mod cache_counters;
 mod clock;
@@ -31,6 +32,7 @@ mod storage;
 #[cfg(test)]
 mod test_superblock;
 
+pub use barrier_kind::BarrierKind;
 pub use cache::{AtomicChangeGuard, Cache, CacheOptions, SuperblockEncoder};
 pub use cache_counters::CacheStats;
 pub use clock::Clock;

@@ -4,6 +4,7 @@
 //! Only the feature `mutants` compiles mutants in. Without it, [`CacheMutant`] is empty, and all that is asked of it is
 //! known when the crate is compiled.
 
+use crate::barrier_kind::BarrierKind;
 use crate::dependency_kind::{DependencyKind, DependencyKinds};
 
 /// The protections that a mutant of the cache lacks; none by default.
@@ -12,6 +13,9 @@ pub struct CacheMutant {
     /// The kinds of flush dependencies that are violated on purpose.
     #[cfg(feature = "mutants")]
     pub disabled_edges: DependencyKinds,
+    /// The kind of barriers that durable flushes leave out.
+    #[cfg(feature = "mutants")]
+    pub disabled_barrier: Option<BarrierKind>,
     /// Whether changes in place have no redo record.
     #[cfg(feature = "mutants")]
     pub disable_redo: bool,
@@ -43,6 +47,20 @@ impl CacheMutant {
     #[inline(always)]
     pub(crate) fn lacks_edges(self) -> bool {
         self.edges() != DependencyKinds::NONE
+    }
+
+    /// Whether durable flushes leave out barriers of `kind`.
+    #[inline(always)]
+    pub(crate) fn lacks_barrier(self, kind: BarrierKind) -> bool {
+        #[cfg(feature = "mutants")]
+        {
+            self.disabled_barrier == Some(kind)
+        }
+        #[cfg(not(feature = "mutants"))]
+        {
+            let _ = kind;
+            false
+        }
     }
 
     /// Whether changes in place have no redo record.

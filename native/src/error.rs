@@ -148,9 +148,7 @@ impl RetryError for Error {
             Error::Swmr(error) => error.may_be_torn(),
             Error::Message { .. } | Error::Object { .. } => true,
             Error::Index(error) if error.may_be_torn() => true,
-            _ => self.cache().is_some_and(|error| {
-                matches!(error, CacheError::Decode { .. } | CacheError::PastEnd { .. }) || error.may_be_torn()
-            }),
+            _ => self.cache().is_some_and(|error| matches!(error, CacheError::Decode { .. }) || error.may_be_torn()),
         }
     }
 

@@ -13,6 +13,7 @@ use super::flush_step::{BufferedWrites, FlushStep};
 use super::generation::GenerationSteps;
 use super::redo;
 use crate::{
+    barrier_kind::BarrierKind,
     cache::Cache,
     cache_counters::add_to_counter,
     dependency_kind::DependencyKind,
@@ -147,7 +148,8 @@ impl Cache {
     fn write_step(&self, step: &FlushStep, images: &EntryImages) -> Result<()> {
         match step {
             FlushStep::Extend(len) => self.space.ensure_len(*len, &*self.storage),
-            FlushStep::Barrier => self.sync(),
+            FlushStep::Barrier(kind) if self.options.mutant.lacks_barrier(*kind) => Ok(()),
+            FlushStep::Barrier(_) => self.sync(),
             FlushStep::WriteRedo { record, is_visible } => self.write_redo(record, *is_visible),
             FlushStep::InvalidateRedo(at) => self.invalidate_redo(*at),
             FlushStep::RetireRedo(at) => self.retire_redo(*at),
@@ -174,7 +176,7 @@ fn insert_steps(steps: &mut Vec<FlushStep>, mut inserted: Vec<(usize, FlushStep)
     let mut from = steps.len();
     let mut to = from + inserted.len();
     steps.reserve_exact(inserted.len());
-    steps.resize_with(to, || FlushStep::Barrier);
+    steps.resize_with(to, || FlushStep::Extend(0));
     while let Some((number, step)) = inserted.pop() {
         while from > number {
             (from, to) = (from - 1, to - 1);
@@ -396,7 +398,7 @@ impl PendingFlush<'_> {
         let standing = cache.active_redo().filter(|at| *at == place);
         let changed_after = barriers.then(|| redo_writes.pop()).flatten().map(|(_, record)| record);
         if barriers && (announcement.is_some() || !changes.is_empty()) {
-            steps.between.push(FlushStep::Barrier);
+            steps.between.push(FlushStep::Barrier(BarrierKind::NewData));
         }
         // With barriers, the changes of an earlier redo record have long been durable in their places.
         steps.before.extend(standing.filter(|_| !barriers).map(FlushStep::InvalidateRedo));
@@ -407,10 +409,10 @@ impl PendingFlush<'_> {
             self.add_superblock_step(&mut steps, FlushStep::Superblock { at, bytes, end }, end);
         }
         if has_redo_write {
-            steps.between.push(FlushStep::Barrier);
+            steps.between.push(FlushStep::Barrier(BarrierKind::Redo));
         }
         if is_visible {
-            steps.after.extend(barriers.then_some(FlushStep::Barrier));
+            steps.after.extend(barriers.then_some(FlushStep::Barrier(BarrierKind::Changes)));
             steps.after.push(FlushStep::RetireRedo(place));
         }
         Ok(steps)

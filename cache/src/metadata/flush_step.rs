@@ -6,6 +6,7 @@ use h5live_format::{Addr, GenerationWord, RedoRecord};
 
 use super::entry_images::ImageRange;
 use crate::{
+    barrier_kind::BarrierKind,
     entry_id::EntryId,
     raw_data::{MergedWrites, RawWrite},
 };
@@ -16,7 +17,7 @@ pub enum FlushStep {
     /// The file is made at least this long, in bytes from the base address.
     Extend(u64),
     /// Everything before becomes durable.
-    Barrier,
+    Barrier(BarrierKind),
     /// Write a redo record of the following changes in place, behind the announced end of file.
     WriteRedo {
         /// The record, with its address.
@@ -104,7 +105,7 @@ impl fmt::Debug for FlushStep {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             FlushStep::Extend(len) => write!(f, "extend to {len:#x}"),
-            FlushStep::Barrier => f.write_str("barrier"),
+            FlushStep::Barrier(kind) => write!(f, "barrier {kind:?}"),
             FlushStep::WriteRedo { record, .. } => {
                 write!(f, "redo record at {}, {} writes", record.addr, record.writes.len())
             }

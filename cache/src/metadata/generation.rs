@@ -11,6 +11,7 @@ use super::flush_step::FlushStep;
 use super::generation_state::PublishedGeneration;
 use super::redo::redo_record;
 use crate::{
+    barrier_kind::BarrierKind,
     cache::Cache,
     dependency_kind::DependencyKind,
     error::{Error, Result, StorageAction},
@@ -128,12 +129,12 @@ impl Cache {
         images: &EntryImages,
     ) -> Result<Option<GenerationSteps>> {
         let Some(now) = self.generation().map(GenerationWord::change_completed) else { return Ok(None) };
-        let barrier = || barriers.then_some(FlushStep::Barrier);
+        let barrier = |kind| barriers.then_some(FlushStep::Barrier(kind));
         let (mut before, mut between, mut after) = (Vec::new(), Vec::new(), Vec::new());
         let mut end = self.space.superblock_eof();
         if let Some((at, bytes, new)) = self.superblock_update()? {
             before.extend([FlushStep::Extend(new), FlushStep::InitGeneration { end: new, generation: now }]);
-            before.extend(barrier());
+            before.extend(barrier(BarrierKind::NewEnd));
             before.push(FlushStep::Superblock { at, bytes, end: new });
             end = new;
         }
@@ -144,9 +145,9 @@ impl Cache {
             let record = redo_record(record_addr, changes, images);
             let step = FlushStep::WriteRedo { record, is_visible: false };
             let under_way = FlushStep::SetGeneration { at: place, generation: now.next_changing() };
-            between.extend(barrier());
+            between.extend(barrier(BarrierKind::NewData));
             between.push(step);
-            between.extend(barrier());
+            between.extend(barrier(BarrierKind::Redo));
             between.extend((!self.mutant_lacks_dependency(DependencyKind::Generation)).then_some(under_way));
             after.push(FlushStep::SetGeneration { at: place, generation: now.next_changing().change_completed() });
         }

@@ -5,8 +5,8 @@ use h5live_format::{Addr, EncodeError, RedoRecord, SeqlockCounter, Widths, decod
 
 use crate::test_superblock::EofOnlySuperblock;
 use crate::{
-    Cache, CacheOptions, DependencyKind, Entry, Error, FaultyStorage, FlushScope, FlushStep, InjectedFailure,
-    MemoryStorage, Owner, ReplacedBytesVisibility, SpaceKind,
+    BarrierKind, Cache, CacheOptions, DependencyKind, Entry, Error, FaultyStorage, FlushScope, FlushStep,
+    InjectedFailure, MemoryStorage, Owner, ReplacedBytesVisibility, SpaceKind,
 };
 
 #[derive(Debug)]
@@ -450,9 +450,9 @@ fn what_is_new_is_durable_before_what_leads_to_it_is_changed() {
     let plan = cache.plan_flush(FlushScope::All).unwrap();
     let [
         FlushStep::Entry { id: first, .. },
-        FlushStep::Barrier,
+        FlushStep::Barrier(BarrierKind::NewData),
         FlushStep::WriteRedo { record, .. },
-        FlushStep::Barrier,
+        FlushStep::Barrier(BarrierKind::Redo),
         FlushStep::Entry { id: second, .. },
         FlushStep::Entry { id: last, .. },
     ] = plan.steps()

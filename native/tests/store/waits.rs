@@ -98,6 +98,51 @@ fn a_reader_of_a_damaged_file_that_is_being_written_waits_once_in_all() {
     assert!(number > 0 && micros <= 900_000 + GROUPS as u64 * 310, "{number} waits, {micros} µs");
 }
 
+/// Where the address of the root block is in the header of a fractal heap, and the checksum.
+const HEAP_ROOT_AT: usize = 132;
+const HEAP_CHECKSUM_AT: usize = 142;
+
+/// libhdf5 may write the names of links before the header of the heap that has the links: then that leads nowhere yet.
+#[test]
+fn a_heap_whose_header_leads_nowhere_yet_is_waited_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("early.h5");
+    NativeFile::open(&path, &OpenOptions { mode: Mode::Create, ..OpenOptions::default() }).unwrap();
+    let file = NativeFile::open(&path, &OpenOptions { mode: Mode::SwmrWrite, ..OpenOptions::default() }).unwrap();
+    let root = file.session().root;
+    for n in 0..20 {
+        let name = Name::from(format!("{n}").as_str());
+        file.create(&NewObject::linked(root, &name, &ObjectSpec::group())).unwrap();
+    }
+    file.commit(ObjectScope::All, PublishLevel::Visible).unwrap();
+    let whole = fs::read(&path).unwrap();
+    drop(file);
+    let heap = (0..whole.len()).find(|at| whole[*at..].starts_with(b"FRHP")).unwrap();
+    let mut early = whole.clone();
+    early[heap + HEAP_ROOT_AT..][..8].fill(0xff);
+    let sum = h5live_format::lookup3(&early[heap..heap + HEAP_CHECKSUM_AT], 0);
+    early[heap + HEAP_CHECKSUM_AT..][..4].copy_from_slice(&sum.to_le_bytes());
+    fs::write(&path, early).unwrap();
+    let _writer = fs::File::options().write(true).open(&path).unwrap();
+    let waits = Arc::new(AtomicU64::new(0));
+    let (counted, written) = (waits.clone(), path.clone());
+    let policy = RetryPolicy::new(60, move |_| {
+        if counted.fetch_add(1, Ordering::Relaxed) == 3 {
+            fs::write(&written, &whole).unwrap();
+        }
+    });
+    let options = OpenOptions { mode: Mode::SwmrRead, retry: policy, ..OpenOptions::default() };
+    let reader = NativeFile::open(&path, &options).unwrap();
+    let mut links = 0;
+    let listed = reader.for_each_link(reader.session().root, &mut |_| {
+        links += 1;
+        true
+    });
+    assert!(listed.is_ok(), "{:?} after {links} links", listed);
+    assert_eq!(links, 20);
+    assert!(waits.load(Ordering::Relaxed) >= 4);
+}
+
 fn files(folder: &Path, found: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(folder).unwrap().map(|entry| entry.unwrap()) {
         if entry.file_type().unwrap().is_dir() {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use h5live_cache::DependencyKind;
+use h5live_cache::{BarrierKind, DependencyKind};
 use h5live_checker::crash::{
     CrashBounds, CrashKind, CrashedDisk, ExpectedPrefix, PowerFailureSampling, explore_crashes,
 };
@@ -147,8 +147,10 @@ pub enum ProtocolMutant {
     NoChecksums,
     /// Readers do not look at the time.
     NoReadDeadline,
-    /// Durable flushes have no barriers.
+    /// Durable flushes have no barriers, and no redo record for all of their changes.
     NoBarriers,
+    /// Durable flushes lack the barriers of one kind.
+    NoBarrier(BarrierKind),
     /// Changes in place have no redo record, and the process dies.
     NoRedoAtProcessDeath,
     /// Changes in place have no redo record, and the power fails.
@@ -163,10 +165,14 @@ pub enum ProtocolMutant {
 
 impl ProtocolMutant {
     /// All of them.
-    pub const ALL: [ProtocolMutant; 8] = [
+    pub const ALL: [ProtocolMutant; 12] = [
         ProtocolMutant::NoChecksums,
         ProtocolMutant::NoReadDeadline,
         ProtocolMutant::NoBarriers,
+        ProtocolMutant::NoBarrier(BarrierKind::NewData),
+        ProtocolMutant::NoBarrier(BarrierKind::Redo),
+        ProtocolMutant::NoBarrier(BarrierKind::Changes),
+        ProtocolMutant::NoBarrier(BarrierKind::NewEnd),
         ProtocolMutant::NoRedoAtProcessDeath,
         ProtocolMutant::NoRedoAtPowerFailure,
         ProtocolMutant::NoRedoSerials,
@@ -192,6 +198,7 @@ impl ProtocolMutant {
                     let setup = WriterSetup { disable_barriers: true, ..WriterSetup::durable() };
                     fault_after_power_failure(case, setup, AllowedTears::NONE, threads, limit)
                 }
+                ProtocolMutant::NoBarrier(kind) => fault_without_barrier(kind, case, threads, limit),
                 ProtocolMutant::NoRedoAtProcessDeath => {
                     fault_after_process_death(case, without_intents, threads, limit)
                 }
@@ -215,6 +222,14 @@ impl ProtocolMutant {
             fault.map(|fault| (case, fault))
         })
     }
+}
+
+fn fault_without_barrier(kind: BarrierKind, case: &Case, threads: usize, limit: Duration) -> Option<String> {
+    let setup = WriterSetup { disabled_barrier: Some(kind), ..WriterSetup::durable() };
+    if (case.record)(setup).trace == (case.record)(WriterSetup::durable()).trace {
+        return None;
+    }
+    fault_after_power_failure(case, setup, AllowedTears::NONE, threads, limit)
 }
 
 fn fault_after_process_death(case: &Case, setup: WriterSetup, threads: usize, limit: Duration) -> Option<String> {

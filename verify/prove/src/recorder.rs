@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 use h5live::{Dataset, File, Options};
-use h5live_cache::{DependencyKind, DependencyKinds, MemoryStorage, RecordingStorage};
+use h5live_cache::{BarrierKind, DependencyKind, DependencyKinds, MemoryStorage, RecordingStorage};
 use h5live_checker::trace::Trace;
 use h5live_model::{AllocationTime, ChunkStore, FileSpaceSettings, Store};
 use h5live_native::{AllowedReaders, Clock, LibVer, Mode, MutantOptions, NativeFile, OpenOptions};
@@ -39,8 +39,10 @@ pub struct WriterSetup {
     pub disabled_edges: DependencyKinds,
     /// Whether its flushes are durable.
     pub durable: bool,
-    /// Whether they do without the barrier in the middle.
+    /// Whether they do without barriers, and without what these are for: one redo record for all changes.
     pub disable_barriers: bool,
+    /// The kind of barriers that they leave out, with everything else as it should be.
+    pub disabled_barrier: Option<BarrierKind>,
     /// Whether changes in place have no redo record.
     pub disable_redo: bool,
     /// Whether redo records have no serial numbers.
@@ -151,6 +153,7 @@ impl WriterRecorder {
             disabled_edges,
             durable,
             disable_barriers: without_barriers,
+            disabled_barrier,
             disable_redo: without_intents,
             disable_redo_serials,
             trusts_zeros,
@@ -159,6 +162,7 @@ impl WriterRecorder {
         } = self.setup;
         let mut trial = MutantOptions::default();
         trial.cache.disabled_edges = disabled_edges;
+        trial.cache.disabled_barrier = disabled_barrier;
         trial.cache.disable_redo = without_intents;
         trial.cache.disable_redo_serials = disable_redo_serials;
         trial.disable_barriers = without_barriers;
