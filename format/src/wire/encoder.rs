@@ -89,7 +89,11 @@ impl Encoder {
             match self.structure().get(..len) {
                 Some(covered) => {
                     let sum = lookup3(covered, 0).to_le_bytes();
-                    self.bytes.iter_mut().skip(self.start + at).zip(sum).for_each(|(byte, stored)| *byte = stored);
+                    self.bytes
+                        .iter_mut()
+                        .skip(self.start.saturating_add(at))
+                        .zip(sum)
+                        .for_each(|(byte, stored)| *byte = stored);
                 }
                 None => self.record_error("checksum", self.position() as u64, len as u64),
             }
@@ -120,7 +124,7 @@ impl Wire for Encoder {
 
     #[inline]
     fn position(&self) -> usize {
-        self.bytes.len() - self.start
+        self.bytes.len().saturating_sub(self.start)
     }
 
     fn remaining(&self) -> usize {
