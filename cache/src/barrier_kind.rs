@@ -14,3 +14,9 @@ pub enum BarrierKind {
     /// In files whose readers go by generations: the generation at the new end of file, before that is announced.
     NewEnd,
 }
+
+impl BarrierKind {
+    /// Every kind.
+    pub const ALL: [BarrierKind; 4] =
+        [BarrierKind::NewData, BarrierKind::Redo, BarrierKind::Changes, BarrierKind::NewEnd];
+}

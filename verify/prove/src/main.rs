@@ -334,7 +334,7 @@ impl ProverRun {
                 MutantResult::Unused => println!("{name:<26} {:<9} {:>5}  no workload has it", "-", ""),
             }
         }
-        for other in ProtocolMutant::ALL {
+        for other in ProtocolMutant::all() {
             let name = format!("{other:?}");
             match other.find_killer(self.threads, self.time_limit.max(MIN_MUTANT_TIME)) {
                 Some((case, fault)) => println!("{name:<26} {:<9} {:>5}  {}, {fault}", "killed", "", case.name),

@@ -165,14 +165,16 @@ pub enum ProtocolMutant {
 
 impl ProtocolMutant {
     /// All of them.
-    pub const ALL: [ProtocolMutant; 12] = [
+    pub fn all() -> impl Iterator<Item = ProtocolMutant> {
+        let barriers = BarrierKind::ALL.into_iter().map(ProtocolMutant::NoBarrier);
+        ProtocolMutant::OTHERS.into_iter().chain(barriers)
+    }
+
+    /// All but those that lack barriers of one kind.
+    const OTHERS: [ProtocolMutant; 8] = [
         ProtocolMutant::NoChecksums,
         ProtocolMutant::NoReadDeadline,
         ProtocolMutant::NoBarriers,
-        ProtocolMutant::NoBarrier(BarrierKind::NewData),
-        ProtocolMutant::NoBarrier(BarrierKind::Redo),
-        ProtocolMutant::NoBarrier(BarrierKind::Changes),
-        ProtocolMutant::NoBarrier(BarrierKind::NewEnd),
         ProtocolMutant::NoRedoAtProcessDeath,
         ProtocolMutant::NoRedoAtPowerFailure,
         ProtocolMutant::NoRedoSerials,
