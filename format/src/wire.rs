@@ -102,10 +102,10 @@ const MAX_SCRATCH_BYTES: usize = 1 << 10;
 /// # Errors
 /// As [`encode`].
 pub fn encode_with_size_hint<R: Record>(record: &mut R, widths: Widths) -> std::result::Result<Vec<u8>, EncodeError> {
-    let room = record.size_hint().min(MAX_INITIAL_ENCODE_BYTES);
-    let mut bytes = encode_with(record, Encoder::new(R::NAME, widths).with_capacity(room))?;
-    // A flush holds many of them at once.
-    if bytes.len() < room / 2 {
+    let mut bytes = Vec::new();
+    append_encoded(record, widths, &mut bytes)?;
+    // Some are kept for each dataset.
+    if bytes.len() < bytes.capacity() / 2 {
         bytes.shrink_to_fit();
     }
     Ok(bytes)

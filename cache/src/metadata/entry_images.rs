@@ -6,6 +6,9 @@ use std::ops::Range;
 
 use h5live_format::EncodeError;
 
+/// So much memory is kept in any case (bytes).
+const MIN_KEPT_BYTES: usize = if cfg!(test) { 100 } else { 64 << 10 };
+
 /// The bytes of all entries of a flush.
 #[derive(Debug, Default)]
 pub(crate) struct EntryImages {
@@ -57,10 +60,12 @@ impl EntryImages {
         scratch
     }
 
-    /// Forgets all bytes. Keeps memory for about so many bytes of the next flush.
+    /// Forgets all bytes. Keeps memory for a next flush that is twice as large, up to about so many bytes: a file that had one
+    /// large flush does not hold on to its memory.
     pub(super) fn clear(&mut self, max_kept_bytes: usize) {
+        let kept = self.bytes.len().saturating_mul(2).max(MIN_KEPT_BYTES);
         self.bytes.clear();
-        self.bytes.shrink_to(max_kept_bytes);
+        self.bytes.shrink_to(kept.min(max_kept_bytes));
     }
 }
 
@@ -100,5 +105,7 @@ mod tests {
         };
         assert!(matches!(fill(100), (0, 100..)));
         assert!(matches!(fill(5000), (0, 1000..2000)));
+        assert!(matches!(fill(300), (0, 600..1000)));
+        assert!(matches!(fill(10), (0, 100..200)));
     }
 }

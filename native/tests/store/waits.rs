@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::io::{Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -128,7 +129,9 @@ fn a_heap_whose_header_leads_nowhere_yet_is_waited_for() {
     let (counted, written) = (waits.clone(), path.clone());
     let policy = RetryPolicy::new(60, move |_| {
         if counted.fetch_add(1, Ordering::Relaxed) == 3 {
-            fs::write(&written, &whole).unwrap();
+            let mut file = fs::File::options().write(true).open(&written).unwrap();
+            file.seek(SeekFrom::Start(heap as u64)).unwrap();
+            file.write_all(&whole[heap..][..HEAP_CHECKSUM_AT + 4]).unwrap();
         }
     });
     let options = OpenOptions { mode: Mode::SwmrRead, retry: policy, ..OpenOptions::default() };
