@@ -111,6 +111,9 @@ pub fn is_left_by_dead_writer(superblock: &Superblock, lock: &LockHandle, access
     if (!write && !swmr || is_follower) && write == swmr {
         return Ok(false);
     }
+    if !access.names_writer && lock.observe_liveness_lock() {
+        return in_use(if swmr { OpenConflict::SwmrWriter } else { OpenConflict::Writer }, Vec::new());
+    }
     match lock.find_writer() {
         WriterPresence::None => Ok(write && swmr),
         WriterPresence::Unknown if access.take_over => Ok(write && swmr),

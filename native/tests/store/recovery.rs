@@ -9,8 +9,9 @@ use std::time::Duration;
 use h5live_cache::{MemoryStorage, RecordingStorage, Storage, StorageOp, replay_operations};
 use h5live_format::RedoRecord;
 use h5live_model::{
-    ByteOrder, ChunkCoord, ChunkStore, DatasetSpec, Dataspace, Datatype, Layout, LinkTarget, Name, NewObject,
-    ObjectScope, PublishLevel, Shape, Sign, Store, StoreWriter, UNLIMITED, VarLenKind, VarLenType, read_blob,
+    ByteOrder, ChunkCoord, ChunkStore, DatasetSpec, Dataspace, Datatype, FileHolderProcess, Layout, LinkTarget, Name,
+    NewObject, ObjectScope, PublishLevel, Shape, Sign, Store, StoreWriter, UNLIMITED, VarLenKind, VarLenType,
+    read_blob,
 };
 use h5live_native::{Clock, Error, LibVer, Mode, MutantOptions, NativeFile, OpenOptions, RetryPolicy, repair};
 use h5live_swmr::{Error as SwmrError, FileOpenState, diagnose};
@@ -148,6 +149,24 @@ fn a_file_that_is_being_written_is_not_repaired() {
     }
     file.close().unwrap();
     assert_eq!(diagnose(&path).unwrap().condition, FileOpenState::Closed);
+}
+
+/// On a machine with many processes, looking through all of them is most of what a refusal costs.
+#[test]
+fn who_does_not_ask_for_the_process_of_a_live_writer_is_refused_without_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("file.h5");
+    let file = NativeFile::open(&path, &options(Mode::Create)).unwrap();
+    file.start_swmr().unwrap();
+    for mode in [Mode::Read, Mode::Write, Mode::SwmrWrite] {
+        for names_writer in [false, true] {
+            let refused = NativeFile::open(&path, &OpenOptions { names_writer, ..options(mode) }).unwrap_err();
+            let Error::Swmr(SwmrError::InUse { holders, .. }) = refused else { panic!("{mode:?}: {refused:?}") };
+            let is_named = names_writer && cfg!(target_os = "linux");
+            assert_eq!(holders.iter().any(FileHolderProcess::is_this_process), is_named, "{mode:?}: {holders:?}");
+        }
+    }
+    file.close().unwrap();
 }
 
 #[test]

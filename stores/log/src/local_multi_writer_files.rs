@@ -199,7 +199,8 @@ impl MainOpener {
     /// Whether a live writer has joined.
     fn has_writers(&self) -> bool {
         let paths = (1..=LogPosition::MAX_FILE).map(|number| subfile_path(&self.main, number));
-        paths.take_while(|path| path.exists()).any(|path| has_live_writer(self.open(path, Mode::Read, &[])))
+        let open = |path| self.open(path, Mode::Read, &[(NAMES_WRITER, "no")]);
+        paths.take_while(|path| path.exists()).any(|path| has_live_writer(open(path)))
     }
 
     /// What the file of the lease says if the main file was left whole since this machine was started; `None` if nothing
@@ -294,23 +295,28 @@ impl MainFileLease for FileLease {
         self.mark(b"")?;
         let is_missing = usage == MainFileUse::Create && !self.opener.main.exists();
         let mode = if is_missing { Mode::CreateNew } else { Mode::SwmrWrite };
-        let open = |takes_turns: bool| {
-            let leaves_live = yes_or_no(usage != MainFileUse::Last);
-            let is_whole = yes_or_no(is_whole);
-            let settings = [(TAKES_TURNS, yes_or_no(takes_turns)), (LEAVES_LIVE, leaves_live), (LEFT_WHOLE, is_whole)];
+        let leaves_live = yes_or_no(usage != MainFileUse::Last);
+        let open = |takes_turns: bool, names_writer: bool| {
+            let settings = [
+                (TAKES_TURNS, yes_or_no(takes_turns)),
+                (LEAVES_LIVE, leaves_live),
+                (LEFT_WHOLE, yes_or_no(is_whole)),
+                (NAMES_WRITER, yes_or_no(names_writer)),
+            ];
             self.opener.open(self.opener.main.clone(), mode, &settings)
         };
         let has_joined = matches!(usage, MainFileUse::Turn | MainFileUse::Last);
         let begin = Instant::now();
         let main = loop {
-            let opened = match open(has_joined) {
+            let is_last_try = begin.elapsed() >= EXIT_PATIENCE;
+            let opened = match open(has_joined, is_last_try) {
                 // Those that have it open are writers that have joined.
-                Err(error) if !has_joined && is_in_use(&error) && self.opener.has_writers() => open(true),
+                Err(error) if !has_joined && is_in_use(&error) && self.opener.has_writers() => open(true, is_last_try),
                 opened => opened,
             };
             match opened {
                 // A writer that is killed lets go of the lease before it lets go of the main file.
-                Err(error) if is_in_use(&error) && begin.elapsed() < EXIT_PATIENCE => std::thread::sleep(TRY_PAUSE),
+                Err(error) if is_in_use(&error) && !is_last_try => std::thread::sleep(TRY_PAUSE),
                 opened => break opened?,
             }
         };
