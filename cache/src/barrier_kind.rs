@@ -1,7 +1,9 @@
 //! The kinds of barriers of a durable flush: what the disk has before what.
 
+use strum::VariantArray;
+
 /// Why something must be durable before something else is written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, VariantArray)]
 #[non_exhaustive]
 pub enum BarrierKind {
     /// New structures and raw data, before the redo record of the changes that lead to them, and before the end of file
@@ -17,6 +19,5 @@ pub enum BarrierKind {
 
 impl BarrierKind {
     /// Every kind.
-    pub const ALL: [BarrierKind; 4] =
-        [BarrierKind::NewData, BarrierKind::Redo, BarrierKind::Changes, BarrierKind::NewEnd];
+    pub const ALL: &'static [BarrierKind] = <BarrierKind as VariantArray>::VARIANTS;
 }

@@ -1,7 +1,9 @@
 //! The kinds of flush dependencies: the rows of the table of flush dependencies.
 
+use strum::VariantArray;
+
 /// Why a parent must not be written before its child.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, VariantArray)]
 #[repr(u8)]
 #[non_exhaustive]
 pub enum DependencyKind {
@@ -74,38 +76,7 @@ pub enum DependencyKind {
 
 impl DependencyKind {
     /// All kinds, in declared order.
-    pub const ALL: [DependencyKind; 30] = [
-        DependencyKind::ObjectHeaderIndex,
-        DependencyKind::Continuation,
-        DependencyKind::Dense,
-        DependencyKind::Link,
-        DependencyKind::BTree1Node,
-        DependencyKind::BTree1Symbols,
-        DependencyKind::BTree1Chunk,
-        DependencyKind::BTree2Root,
-        DependencyKind::BTree2Node,
-        DependencyKind::BTree2Chunk,
-        DependencyKind::ExtensibleArrayIndexBlock,
-        DependencyKind::ExtensibleArraySuperBlock,
-        DependencyKind::ExtensibleArrayDataBlock,
-        DependencyKind::ExtensibleArrayPage,
-        DependencyKind::ExtensibleArrayChunk,
-        DependencyKind::FixedArrayDataBlock,
-        DependencyKind::FixedArrayPage,
-        DependencyKind::FixedArrayChunk,
-        DependencyKind::LayoutRaw,
-        DependencyKind::ChunkHeap,
-        DependencyKind::MetadataHeap,
-        DependencyKind::FractalHeapBlock,
-        DependencyKind::FreeSpaceSections,
-        DependencyKind::SymbolTable,
-        DependencyKind::EndOfFile,
-        DependencyKind::FileLength,
-        DependencyKind::BTree2Shadow,
-        DependencyKind::PublishAfter,
-        DependencyKind::Generation,
-        DependencyKind::RawInPlace,
-    ];
+    pub const ALL: &'static [DependencyKind] = <DependencyKind as VariantArray>::VARIANTS;
 }
 
 /// A set of edge kinds.

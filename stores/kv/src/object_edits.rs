@@ -248,7 +248,7 @@ pub fn set_attribute(state: &mut KvState, id: ObjectId, new: &AttributeData, cle
     };
     let kept = AttributeData { creation_order, ..new.clone() };
     let records = or_invalid(AttributeRecords::of_attribute(&kept))?;
-    for field in AttributeField::ALL {
+    for &field in AttributeField::ALL {
         let key = key::attribute(id, field, new.name.as_bytes());
         match records.get(field) {
             Some(value) => state.put(&key, value),
@@ -271,7 +271,7 @@ pub fn set_attribute(state: &mut KvState, id: ObjectId, new: &AttributeData, cle
 /// As [`StoreWriter::remove_attribute`](h5live_model::StoreWriter::remove_attribute).
 pub fn remove_attribute(state: &mut KvState, id: ObjectId, name: &Name, cleanup: &ReclaimContext) -> Result<()> {
     let old = attribute(&state.view_with_edits(), id, name)?.ok_or_else(|| ModelError::NotFound(name.clone()))?;
-    for field in AttributeField::ALL {
+    for &field in AttributeField::ALL {
         state.delete(&key::attribute(id, field, name.as_bytes()));
     }
     if old.creation_order.is_some() {

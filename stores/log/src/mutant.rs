@@ -1,7 +1,9 @@
 //! Mutants: writers and readers that lack one rule each. The model checker must find each of them out.
 
+use strum::VariantArray;
+
 /// A rule that is not kept.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, VariantArray)]
 pub enum LogMutant {
     /// All are kept.
     #[default]
@@ -17,6 +19,11 @@ pub enum LogMutant {
 }
 
 impl LogMutant {
+    /// The mutants.
+    pub fn all() -> impl Iterator<Item = LogMutant> {
+        LogMutant::VARIANTS.iter().copied().filter(|mutant| *mutant != LogMutant::None)
+    }
+
     /// Whether this rule is not kept. Only builds for the model checker have mutants.
     #[inline]
     pub fn violates(self, rule: LogMutant) -> bool {

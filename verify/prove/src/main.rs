@@ -15,6 +15,7 @@ use h5live_cache::DependencyKind;
 use h5live_checker::crash::{CrashBounds, CrashedDisk, ExpectedPrefix, explore_crashes};
 use h5live_checker::schedule::{AllowedTears, Counterexample, CounterexampleLog, ExploreBounds};
 use h5live_checker::trace::{Trace, TraceFileError};
+use h5live_log::LogMutant;
 use h5live_prove::kv::{self, KvMutant};
 use h5live_prove::log;
 use h5live_prove::mutants::{self, MutantResult, ProtocolMutant};
@@ -282,7 +283,7 @@ impl ProverRun {
     }
 
     fn judge_kv_mutants(&mut self) {
-        for mutant in KvMutant::ALL {
+        for mutant in KvMutant::all() {
             let name = format!("{mutant:?}");
             match kv::find_killer(mutant, self.time_limit.max(MIN_MUTANT_TIME)) {
                 Some((by, fault)) => println!("{name:<26} {:<9} {:>5}  {by}: {fault}", "killed", ""),
@@ -295,7 +296,7 @@ impl ProverRun {
     }
 
     fn judge_log_mutants(&mut self) {
-        for mutant in log::MUTANTS {
+        for mutant in LogMutant::all() {
             let name = format!("{mutant:?}");
             match log::find_killer(mutant, self.threads) {
                 Some((by, fault)) => println!("{name:<26} {:<9} {:>5}  {by}: {fault}", "killed", ""),
@@ -310,7 +311,7 @@ impl ProverRun {
     fn judge_mutants(&mut self) {
         println!("\n{:<26} {:<9} {:>5}  by", "without the dependencies", "", "moves");
         let sound: Vec<Workload> = all_cases().map(|case| (case.record)(WriterSetup::default())).collect();
-        for kind in DependencyKind::ALL {
+        for &kind in DependencyKind::ALL {
             let name = format!("{kind:?}");
             // That there is nothing to find takes longest.
             if let (true, Some(why)) = (self.is_quick, mutants::why_redundant(kind)) {

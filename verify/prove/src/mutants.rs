@@ -166,7 +166,7 @@ pub enum ProtocolMutant {
 impl ProtocolMutant {
     /// All of them.
     pub fn all() -> impl Iterator<Item = ProtocolMutant> {
-        let barriers = BarrierKind::ALL.into_iter().map(ProtocolMutant::NoBarrier);
+        let barriers = BarrierKind::ALL.iter().copied().map(ProtocolMutant::NoBarrier);
         ProtocolMutant::OTHERS.into_iter().chain(barriers)
     }
 

@@ -1,9 +1,10 @@
 //! The records that describe an object or an attribute, by their akeys.
 
 use h5live_model::ObjectKind;
+use strum::VariantArray;
 
 /// A record of an object under the dkey `/Internal Metadata`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, VariantArray)]
 pub enum MetadataField {
     /// In the global metadata object: the version of the layout. It recognises a store. Ours.
     LayoutVersion,
@@ -43,25 +44,7 @@ pub enum MetadataField {
 
 impl MetadataField {
     /// All of them, in the order of engine keys.
-    pub const ALL: [MetadataField; 17] = [
-        MetadataField::LayoutVersion,
-        MetadataField::RootGroup,
-        MetadataField::NextIndex,
-        MetadataField::Datatype,
-        MetadataField::Dataspace,
-        MetadataField::CreationProperties,
-        MetadataField::FillValue,
-        MetadataField::RefCount,
-        MetadataField::KeyDatatype,
-        MetadataField::ValueDatatype,
-        MetadataField::CommittedDatatype,
-        MetadataField::CommittedKeyDatatype,
-        MetadataField::CommittedValueDatatype,
-        MetadataField::PairCount,
-        MetadataField::Comment,
-        MetadataField::Times,
-        MetadataField::Extras,
-    ];
+    pub const ALL: &'static [MetadataField] = <MetadataField as VariantArray>::VARIANTS;
 
     /// Whether objects of a kind have it. The global metadata object is none of them.
     pub const fn applies_to_kind(self, kind: ObjectKind) -> bool {
@@ -117,7 +100,7 @@ impl MetadataField {
 
     /// The field of an akey.
     pub fn from_akey(akey: &[u8]) -> Option<Self> {
-        Self::ALL.into_iter().find(|field| field.akey() == akey)
+        Self::ALL.iter().copied().find(|field| field.akey() == akey)
     }
 
     /// The byte that stands for the field in engine keys.
@@ -145,12 +128,12 @@ impl MetadataField {
 
     /// The field of a tag.
     pub(super) fn from_tag(tag: u8) -> Option<Self> {
-        Self::ALL.into_iter().find(|field| field.tag() == tag)
+        Self::ALL.iter().copied().find(|field| field.tag() == tag)
     }
 }
 
 /// A record of an attribute under the dkey `/Attribute`. The akey is a prefix and the name of the attribute.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, VariantArray)]
 pub enum AttributeField {
     /// The type.
     Datatype,
@@ -168,14 +151,7 @@ pub enum AttributeField {
 
 impl AttributeField {
     /// All of them, in the order of engine keys.
-    pub const ALL: [AttributeField; 6] = [
-        AttributeField::Datatype,
-        AttributeField::Dataspace,
-        AttributeField::CreationProperties,
-        AttributeField::CreationOrder,
-        AttributeField::CommittedDatatype,
-        AttributeField::Value,
-    ];
+    pub const ALL: &'static [AttributeField] = <AttributeField as VariantArray>::VARIANTS;
 
     /// What the akey begins with.
     pub const fn akey_prefix(self) -> &'static [u8; 2] {
@@ -200,7 +176,7 @@ impl AttributeField {
     /// The field and the attribute's name of an akey.
     pub fn from_akey(akey: &[u8]) -> Option<(Self, &[u8])> {
         let (prefix, name) = akey.split_first_chunk()?;
-        let field = Self::ALL.into_iter().find(|field| field.akey_prefix() == prefix)?;
+        let field = Self::ALL.iter().copied().find(|field| field.akey_prefix() == prefix)?;
         Some((field, name))
     }
 
@@ -218,6 +194,6 @@ impl AttributeField {
 
     /// The field of a tag.
     pub(super) fn from_tag(tag: u8) -> Option<Self> {
-        Self::ALL.into_iter().find(|field| field.tag() == tag)
+        Self::ALL.iter().copied().find(|field| field.tag() == tag)
     }
 }

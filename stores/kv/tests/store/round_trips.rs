@@ -263,10 +263,10 @@ fn links_of_classes_that_are_not_of_users_are_refused() {
 
 #[test]
 fn every_field_has_an_akey_of_its_own() {
-    for field in MetadataField::ALL {
+    for &field in MetadataField::ALL {
         assert_eq!(MetadataField::from_akey(field.akey()), Some(field));
     }
-    for field in AttributeField::ALL {
+    for &field in AttributeField::ALL {
         let akey = [&field.akey_prefix()[..], b"x"].concat();
         assert_eq!(AttributeField::from_akey(&akey), Some((field, &b"x"[..])));
     }

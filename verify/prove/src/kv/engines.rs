@@ -7,9 +7,10 @@ use h5live_kv::engine::{EditBatch, Engine, EngineError, EngineWatch, MemoryView,
 use h5live_kv::layout::{EngineKey, MetadataField, RecordKey};
 use h5live_model::{PublishLevel, WatchEvent};
 use parking_lot::Mutex;
+use strum::VariantArray;
 
 /// A rule that an engine does not keep when it commits.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, VariantArray)]
 pub enum KvMutant {
     /// It keeps all rules.
     None,
@@ -39,15 +40,9 @@ enum Fate {
 
 impl KvMutant {
     /// The mutants.
-    pub const ALL: [KvMutant; 7] = [
-        KvMutant::SplitBatch,
-        KvMutant::LinkBeforeObject,
-        KvMutant::StaleCount,
-        KvMutant::BlobFreedFirst,
-        KvMutant::ObjectFreedFirst,
-        KvMutant::LeakedBlob,
-        KvMutant::StaleOrder,
-    ];
+    pub fn all() -> impl Iterator<Item = KvMutant> {
+        KvMutant::VARIANTS.iter().copied().filter(|mutant| *mutant != KvMutant::None)
+    }
 
     fn fate(self, record: &RecordKey<'_>, is_put: bool, is_in_first_half: bool) -> Fate {
         let is_count = matches!(record, RecordKey::Metadata(MetadataField::RefCount));

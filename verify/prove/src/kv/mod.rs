@@ -305,7 +305,7 @@ mod tests {
 
     #[test]
     fn each_mutant_is_found_out() {
-        for mutant in KvMutant::ALL {
+        for mutant in KvMutant::all() {
             let found = find_killer(mutant, Duration::from_secs(60));
             println!("{mutant:?}: {found:?}");
             assert!(found.is_some(), "{mutant:?}");

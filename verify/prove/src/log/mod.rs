@@ -15,10 +15,6 @@ use crate::mutants::{death_bounds, power_failure_bounds};
 use reader::{Looks, Sight, follow, recover};
 pub use workloads::{LogWorkload, WriterPlan, joined_writers, one_writer};
 
-/// The mutants.
-pub const MUTANTS: [LogMutant; 4] =
-    [LogMutant::EndBeforeEntries, LogMutant::TableBeforeEntries, LogMutant::IgnoredOrders, LogMutant::UnorderedAnchors];
-
 /// What was found of a workload, or of several that belong together.
 #[derive(Debug, Default)]
 pub struct LogReport {
@@ -305,7 +301,7 @@ mod tests {
 
     #[test]
     fn each_mutant_is_found_out() {
-        for mutant in MUTANTS {
+        for mutant in LogMutant::all() {
             let found = find_killer(mutant, 2);
             println!("{mutant:?}: {found:?}");
             assert!(found.is_some(), "{mutant:?}");

@@ -1,9 +1,10 @@
 //! The cells of the matrix: a chunk index, a kind of change, a filter and a kind of elements.
 
 use std::fmt;
+use strum::VariantArray;
 
 /// How the chunks of a dataset are found.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum, VariantArray)]
 pub enum IndexChoice {
     /// One unlimited dimension.
     ExtensibleArray,
@@ -20,7 +21,7 @@ pub enum IndexChoice {
 }
 
 /// The kind of change of a dataset while others read it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum, VariantArray)]
 pub enum ChangeKind {
     /// Elements are appended.
     Append,
@@ -73,27 +74,12 @@ pub struct MatrixCell {
 
 impl IndexChoice {
     /// All of them.
-    pub const ALL: [IndexChoice; 6] = [
-        IndexChoice::ExtensibleArray,
-        IndexChoice::FixedArray,
-        IndexChoice::Btree2,
-        IndexChoice::Btree1,
-        IndexChoice::Implicit,
-        IndexChoice::Single,
-    ];
+    pub const ALL: &'static [IndexChoice] = <IndexChoice as VariantArray>::VARIANTS;
 }
 
 impl ChangeKind {
     /// All of them.
-    pub const ALL: [ChangeKind; 7] = [
-        ChangeKind::Append,
-        ChangeKind::AppendRows,
-        ChangeKind::Grow,
-        ChangeKind::Sparse,
-        ChangeKind::Rewrite,
-        ChangeKind::Shrink,
-        ChangeKind::Links,
-    ];
+    pub const ALL: &'static [ChangeKind] = <ChangeKind as VariantArray>::VARIANTS;
 
     /// Whether elements get their value once, when the extent comes to hold them.
     pub fn grows(self) -> bool {
@@ -113,8 +99,8 @@ impl MatrixCell {
             if some.is_empty() { all } else { some }
         }
         let mut cells = Vec::new();
-        for &index in or(indexes, &IndexChoice::ALL) {
-            for &work in or(works, &ChangeKind::ALL) {
+        for &index in or(indexes, IndexChoice::ALL) {
+            for &work in or(works, ChangeKind::ALL) {
                 for &filter in or(filters, &[FilterChoice::None, FilterChoice::Deflate, FilterChoice::Fletcher32]) {
                     for &kind in or(kinds, &[ElementKind::Fixed, ElementKind::Vlen]) {
                         cells.push(MatrixCell { index, work, filter, kind });
@@ -189,10 +175,10 @@ mod tests {
         let cells = MatrixCell::all(&[], &[], &[], &[]);
         assert_eq!(cells.len(), 6 * 7 * 3 * 2);
         let sensible = |cell: &&MatrixCell| cell.impossible_reason().is_none();
-        for index in IndexChoice::ALL {
+        for index in IndexChoice::ALL.iter().copied() {
             assert!(cells.iter().filter(sensible).any(|cell| cell.index == index));
         }
-        for work in ChangeKind::ALL {
+        for work in ChangeKind::ALL.iter().copied() {
             assert!(cells.iter().filter(sensible).any(|cell| cell.work == work));
         }
     }

@@ -125,7 +125,7 @@ mod tests {
     fn a_file_holds_the_datasets_of_the_model() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("file.h5");
-        for index in IndexChoice::ALL {
+        for index in IndexChoice::ALL.iter().copied() {
             let plan = plan(index);
             writer::create::<u64>(&path, &plan).unwrap();
             let first = FileModel::initial(&plan);
