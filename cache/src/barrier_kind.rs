@@ -12,9 +12,9 @@ pub enum BarrierKind {
     /// The redo record, and an end of file that is announced, before the changes in place.
     Redo,
     /// The changes in place, before their redo record is retired.
-    Changes,
+    InPlaceChanges,
     /// In files whose readers go by generations: the generation at the new end of file, before that is announced.
-    NewEnd,
+    NewEndGeneration,
 }
 
 impl BarrierKind {

@@ -43,9 +43,9 @@ pub struct CacheOptions {
     /// Bytes in memory of cached entries, beyond which unused ones are evicted.
     pub metadata_budget_bytes: usize,
     /// Bytes in memory of dirty entries, beyond which [`Cache::flush_over_budget`] writes some.
-    pub dirty_budget_bytes: usize,
+    pub dirty_metadata_budget_bytes: usize,
     /// Bytes of raw data not yet written, beyond which [`Cache::flush_over_budget`] writes them.
-    pub raw_budget_bytes: usize,
+    pub dirty_raw_budget_bytes: usize,
     /// Pieces of new raw data of at most this many bytes are gathered (up to 1 MiB) before they are written.
     pub max_buffered_piece_bytes: usize,
     /// The base address, in bytes from the start of the file: pages and sectors are counted from there.
@@ -55,7 +55,7 @@ pub struct CacheOptions {
     /// there, and no file is shorter than announced. A flush writes its changes in place first to a
     /// [`RedoRecord`](h5live_format::RedoRecord). So a later flush is there as a whole, once the record was replayed,
     /// or not at all.
-    pub barriers: bool,
+    pub has_barriers: bool,
     /// Most bytes that are allocated at once for a length that the file states.
     pub max_allocation: AllocationLimit,
     /// The clock by which the grace of freed space is measured.
@@ -73,10 +73,10 @@ impl Default for CacheOptions {
             widths: Widths::default(),
             base_addr: 0,
             metadata_budget_bytes: 64 << 20,
-            dirty_budget_bytes: 16 << 20,
-            raw_budget_bytes: 64 << 20,
+            dirty_metadata_budget_bytes: 16 << 20,
+            dirty_raw_budget_bytes: 64 << 20,
             max_buffered_piece_bytes: 64 << 10,
-            barriers: false,
+            has_barriers: false,
             max_allocation: AllocationLimit::default(),
             clock: Clock::default(),
             shard_count: SHARDS,
@@ -105,7 +105,7 @@ pub struct Cache {
     pub(crate) write_buffer: WriteBuffer,
     pub(crate) space: Space,
     pub(crate) counters: CacheCounters,
-    /// As [`CacheOptions::barriers`].
+    /// As [`CacheOptions::has_barriers`].
     has_barriers: AtomicBool,
     /// The next flush must be atomic.
     pub(crate) atomic_flush: AtomicBool,
@@ -176,9 +176,9 @@ impl Cache {
             shared_graph: Arc::new(SharedGraph::new(settings.mutant)),
             dirty_raw_data: DirtyRawData::new(shards),
             write_buffer: WriteBuffer::default(),
-            space: Space::new(end, settings.widths.offset, settings.clock.clone(), settings.barriers),
+            space: Space::new(end, settings.widths.offset, settings.clock.clone(), settings.has_barriers),
             counters: CacheCounters::default(),
-            has_barriers: settings.barriers.into(),
+            has_barriers: settings.has_barriers.into(),
             atomic_flush: false.into(),
             superblock,
             redo_state: RedoState::default(),
@@ -226,16 +226,16 @@ impl Cache {
     /// a description states (bytes).
     ///
     /// # Errors
-    /// [`Error::Allocation`].
-    pub fn check_allocation_limit(&self, at: Addr, len: u64) -> Result<()> {
+    /// [`Error::MemoryAllocation`].
+    pub fn check_memory_limit(&self, at: Addr, len: u64) -> Result<()> {
         let checked = self.options.max_allocation.check(len);
-        checked.map(drop).map_err(|source| Error::Allocation { at, source })
+        checked.map(drop).map_err(|source| Error::MemoryAllocation { at, source })
     }
 
     /// Reads `len` bytes at `at` from the storage: for the `read` of [`Cache::load`].
     ///
     /// # Errors
-    /// [`Error::Io`]; [`Error::PastEnd`] if the file ends within them; [`Error::Undefined`].
+    /// [`Error::Io`]; [`Error::PastEnd`] if the file ends within them; [`Error::UndefinedAddr`].
     pub fn read_block_uncached(&self, at: Addr, len: usize) -> Result<Vec<u8>> {
         let bytes = self.read_uncached_to_eof(at, len)?;
         if bytes.len() < len {
@@ -247,17 +247,17 @@ impl Cache {
     /// Reads `len` bytes at `at` from the storage, or fewer if the file ends before.
     ///
     /// # Errors
-    /// [`Error::Io`]; [`Error::Undefined`].
+    /// [`Error::Io`]; [`Error::UndefinedAddr`].
     pub fn read_uncached_to_eof(&self, at: Addr, len: usize) -> Result<Vec<u8>> {
-        let start = at.get().ok_or(Error::Undefined)?;
+        let start = at.get().ok_or(Error::UndefinedAddr)?;
         let mut bytes = if len <= MAX_UNCHECKED_BLOCK_BYTES {
             vec![0; len]
         } else {
-            let end = self.storage.len().map_err(Error::io(StorageAction::Length, 0, 0))?;
+            let end = self.storage.len().map_err(Error::io(StorageAction::QueryLength, 0, 0))?;
             let len = end.saturating_sub(start).min(len as u64);
-            self.options.max_allocation.zeroed(len).map_err(|source| Error::Allocation { at, source })?
+            self.options.max_allocation.zeroed(len).map_err(|source| Error::MemoryAllocation { at, source })?
         };
-        let found = self.read_slice_to_eof(at, &mut bytes)?.len();
+        let found = self.read_uncached_into(at, &mut bytes)?.len();
         bytes.truncate(found);
         Ok(bytes)
     }
@@ -267,8 +267,8 @@ impl Cache {
     /// # Errors
     /// As [`Cache::read_uncached_to_eof`].
     #[inline]
-    pub fn read_slice_to_eof<'a>(&self, at: Addr, into: &'a mut [u8]) -> Result<&'a [u8]> {
-        let (start, wanted) = (at.get().ok_or(Error::Undefined)?, into.len() as u64);
+    pub fn read_uncached_into<'a>(&self, at: Addr, into: &'a mut [u8]) -> Result<&'a [u8]> {
+        let (start, wanted) = (at.get().ok_or(Error::UndefinedAddr)?, into.len() as u64);
         let found = self.storage.read_at(into, start).map_err(Error::io(StorageAction::Read, start, wanted))?;
         add_to_counter(&self.counters.bytes_read, found as u64);
         Ok(&into[..found])
@@ -276,12 +276,12 @@ impl Cache {
 
     pub(crate) fn read_exact(&self, at: Addr, into: &mut [u8]) -> Result<()> {
         let wanted = into.len() as u64;
-        let found = self.read_slice_to_eof(at, into)?.len() as u64;
+        let found = self.read_uncached_into(at, into)?.len() as u64;
         if found < wanted { Err(Error::PastEnd { at, wanted, found }) } else { Ok(()) }
     }
 
     pub(crate) fn write_counted(&self, action: StorageAction, at: Addr, bytes: &[u8]) -> Result<()> {
-        let at = at.get().ok_or(Error::Undefined)?;
+        let at = at.get().ok_or(Error::UndefinedAddr)?;
         let len = bytes.len() as u64;
         self.storage.write_at(bytes, at).map_err(Error::io(action, at, len))?;
         self.count_written_bytes(bytes.len());
@@ -323,7 +323,7 @@ impl Cache {
         self.write_superblock_with_eof(end)
     }
 
-    /// As [`CacheOptions::barriers`], from the next flush on.
+    /// As [`CacheOptions::has_barriers`], from the next flush on.
     pub fn enable_barriers(&self) {
         self.has_barriers.store(true, Ordering::Release);
         self.space.require_durable_flushes();

@@ -12,7 +12,7 @@ pub enum DependencyKind {
     /// An object header (chunk) points to a continuation chunk.
     Continuation,
     /// An object header points to the fractal heap or v2 B-tree of dense links or attributes.
-    Dense,
+    DenseStorage,
     /// A group's link points to the header of a new object.
     Link,
     /// A v1 B-tree node points to a child node; or entries of the parent have moved to a node to which the child leads.
@@ -47,9 +47,9 @@ pub enum DependencyKind {
     /// the child.
     LayoutRaw,
     /// Elements of a chunk (the parent is its proxy) point into a global heap collection.
-    ChunkHeap,
+    ChunkGlobalHeap,
     /// A message or an element in metadata points into a global heap collection.
-    MetadataHeap,
+    MetadataGlobalHeap,
     /// A fractal heap's header or indirect block points to a block.
     FractalHeapBlock,
     /// The superblock extension points to a free-space manager, whose header points to its sections.
@@ -58,7 +58,7 @@ pub enum DependencyKind {
     SymbolTable,
     /// The superblock announces the end of file before anything beyond the former one becomes reachable. No
     /// entries are joined by this; every flush observes it.
-    EndOfFile,
+    SuperblockEof,
     /// The file is as long as the superblock announces. No entries are joined by this; every flush observes it.
     FileLength,
     /// Nodes of a version 2 B-tree to which the file leads are not changed, but copied. No entries are joined by this;
@@ -71,7 +71,7 @@ pub enum DependencyKind {
     Generation,
     /// Raw data that readers may be reading is changed in place only after a redo record has its new bytes. Joins no
     /// entries; every flush observes it.
-    RawInPlace,
+    RawOverwriteRedo,
 }
 
 impl DependencyKind {

@@ -52,7 +52,7 @@ impl<R: Record + Clone + Any + Send + Sync + fmt::Debug> Entry for R {
     }
 
     fn weight(&self) -> usize {
-        Record::weight(self).saturating_add(ENTRY_OVERHEAD_BYTES)
+        Record::memory_bytes(self).saturating_add(ENTRY_OVERHEAD_BYTES)
     }
 }
 

@@ -36,7 +36,7 @@ pub enum Error {
     },
     /// The storage is shorter than this cache has made it.
     #[error("the file was cut meanwhile: {len} bytes of {known} are there")]
-    Cut {
+    Truncated {
         /// Bytes that are there, from the base address on.
         len: u64,
         /// Bytes that were there.
@@ -73,10 +73,10 @@ pub enum Error {
     Cycle(#[from] DependencyCycle),
     /// An undefined address was used to read or write.
     #[error("the address is undefined")]
-    Undefined,
+    UndefinedAddr,
     /// Addresses of the file's width do not reach far enough for an allocation.
     #[error("{wanted} bytes do not fit behind {end:#x}: addresses end at {limit:#x}")]
-    Full {
+    AddressSpaceFull {
         /// Bytes to be allocated.
         wanted: u64,
         /// The end of the allocated space, in bytes from the base address.
@@ -89,7 +89,7 @@ pub enum Error {
     Dirty(usize),
     /// There is no memory for a length that the file states.
     #[error("no memory for what is at {at}")]
-    Allocation {
+    MemoryAllocation {
         /// Its present or future address.
         at: Addr,
         /// Why.
@@ -105,9 +105,9 @@ impl Error {
     pub fn may_be_torn(&self) -> bool {
         match self {
             // A length that is half-written may be any.
-            Error::PastEnd { .. } | Error::Allocation { .. } => true,
+            Error::PastEnd { .. } | Error::MemoryAllocation { .. } => true,
             // A structure may be read before it leads to what others already count on.
-            Error::Undefined => true,
+            Error::UndefinedAddr => true,
             Error::Decode { source, .. } => source.may_be_torn(),
             _ => false,
         }
@@ -125,7 +125,7 @@ pub enum StorageAction {
     /// Reading bytes.
     Read,
     /// Asking for the length of the file.
-    Length,
+    QueryLength,
     /// Writing a metadata entry of this type.
     WriteEntry(&'static str),
     /// Writing raw data.
@@ -146,7 +146,7 @@ impl fmt::Display for StorageAction {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             StorageAction::Read => f.write_str("reading"),
-            StorageAction::Length => f.write_str("asking for the length"),
+            StorageAction::QueryLength => f.write_str("asking for the length"),
             StorageAction::WriteEntry(name) => write!(f, "writing a structure ({})", structure_name(name)),
             StorageAction::WriteRaw => f.write_str("writing raw data"),
             StorageAction::WriteSuperblock => f.write_str("writing the superblock"),
@@ -172,13 +172,13 @@ fn structure_name(type_name: &str) -> String {
     words
 }
 
-/// The value, or [`Error::Undefined`]. `ok_or` would make an error, and drop it, for each value that is there, and hot
+/// The value, or [`Error::UndefinedAddr`]. `ok_or` would make an error, and drop it, for each value that is there, and hot
 /// paths ask several times.
 #[inline]
 pub(crate) fn defined<T>(value: Option<T>) -> Result<T> {
     match value {
         Some(value) => Ok(value),
-        None => Err(Error::Undefined),
+        None => Err(Error::UndefinedAddr),
     }
 }
 
@@ -197,7 +197,7 @@ mod tests {
         let wrong = Error::WrongType { at, cached: "h5live_format::FixedArrayHeader", wanted: "a::Node<b::Name>" };
         let text = wrong.to_string();
         assert!(text.ends_with("is known as another structure: fixed array header, and not node"), "{text}");
-        let text = StorageAction::WriteEntry("h5live_format::object_header::ObjectHeader").to_string();
+        let text = StorageAction::WriteEntry("h5live_format::object_header::FirstHeaderChunk").to_string();
         assert_eq!(text, "writing a structure (object header)");
     }
 }

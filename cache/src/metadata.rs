@@ -250,7 +250,7 @@ impl Cache {
 
     /// As [`Cache::revalidate_owner_on_load`] if the header of `owner` is cached, and as [`Cache::evict_owner`] otherwise: of
     /// objects that are looked at once, nothing is kept.
-    pub fn revalidate_if_header_cached(&self, owner: Owner) {
+    pub fn revalidate_or_evict_owner(&self, owner: Owner) {
         match self.shard_of(owner.header()).get_slot(owner.header()) {
             Some(_) => self.revalidate_owner_on_load(owner),
             None => self.evict_owner(owner),
@@ -313,7 +313,7 @@ impl Cache {
         P: DependencyNode + ?Sized,
         C: DependencyNode + ?Sized,
     {
-        self.add_edge(parent, child, kind, EdgeLifetime::Written)
+        self.add_edge(parent, child, kind, EdgeLifetime::MemtableEntry)
     }
 
     /// As [`Cache::add_dependency`], but the edge ends as soon as a flush has written the child, which is new, in any

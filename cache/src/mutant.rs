@@ -12,7 +12,7 @@ use crate::dependency_kind::{DependencyKind, DependencyKinds};
 pub struct CacheMutant {
     /// The kinds of flush dependencies that are violated on purpose.
     #[cfg(feature = "mutants")]
-    pub disabled_edges: DependencyKinds,
+    pub violated_edges: DependencyKinds,
     /// The kind of barriers that durable flushes leave out.
     #[cfg(feature = "mutants")]
     pub disabled_barrier: Option<BarrierKind>,
@@ -29,7 +29,7 @@ impl CacheMutant {
     fn edges(self) -> DependencyKinds {
         #[cfg(feature = "mutants")]
         {
-            self.disabled_edges
+            self.violated_edges
         }
         #[cfg(not(feature = "mutants"))]
         {

@@ -94,13 +94,7 @@ impl Cache {
     ///
     /// # Errors
     /// [`Error::Io`]; any part of the bytes may have been written then.
-    pub fn write_raw_through(
-        &self,
-        owner: Owner,
-        chunk: Addr,
-        offset: u64,
-        bytes: &[u8],
-    ) -> Result<Option<ChunkProxy>> {
+    pub fn write_new_raw(&self, owner: Owner, chunk: Addr, offset: u64, bytes: &[u8]) -> Result<Option<ChunkProxy>> {
         let start = defined(chunk.get().and_then(|at| at.checked_add(offset)))?;
         let end = start.saturating_add(bytes.len() as u64);
         let no_redo_past_eof = (end > self.space.superblock_eof()).then(|| self.redo_state.past_eof_lock.read());
@@ -223,7 +217,7 @@ impl Cache {
         read: impl Fn(Addr, &mut [u8]) -> Result<()>,
     ) -> Result<()> {
         let read = |at: Addr, into: &mut [u8]| {
-            let Some(start) = at.get() else { return Err(Error::Undefined) };
+            let Some(start) = at.get() else { return Err(Error::UndefinedAddr) };
             let Some(gaps) = self.write_buffer.read_overlay(start, into) else { return read(at, into) };
             gaps.into_iter().try_for_each(|gap| read(Addr::new(start + gap.start as u64), &mut into[gap]))
         };
@@ -238,7 +232,7 @@ impl Cache {
                 )
             }),
         };
-        let Some(start) = chunk.get().and_then(|at| at.checked_add(offset)) else { return Err(Error::Undefined) };
+        let Some(start) = chunk.get().and_then(|at| at.checked_add(offset)) else { return Err(Error::UndefinedAddr) };
         let Some(gaps) = gaps else { return read(Addr::new(start), into) };
         gaps.into_iter().try_for_each(|gap| read(Addr::new(start + gap.start as u64), &mut into[gap]))
     }

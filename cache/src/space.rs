@@ -153,7 +153,7 @@ impl Space {
             superblock_eof,
             used_end: superblock_eof,
             is_length_known: false,
-            max_addr: offset_width.max().saturating_sub(RESERVED_TAIL_BYTES),
+            max_addr: offset_width.max_value().saturating_sub(RESERVED_TAIL_BYTES),
             zero_filled_end: 0,
             reserved_end: 0,
             free: FreeSpace::default(),
@@ -169,9 +169,9 @@ impl Space {
     /// Space for `len` bytes.
     ///
     /// # Errors
-    /// [`Error::Full`] if addresses do not reach that far.
+    /// [`Error::AddressSpaceFull`] if addresses do not reach that far.
     pub fn alloc(&self, len: u64, kind: SpaceKind) -> Result<Addr> {
-        self.alloc_with_zero_start(len, kind).map(|(addr, _)| addr)
+        self.alloc_with_zero_tail_offset(len, kind).map(|(addr, _)| addr)
     }
 
     /// As [`Space::alloc`], and the byte of the space from which on it is known to hold zeros for good: nothing was
@@ -179,7 +179,7 @@ impl Space {
     ///
     /// # Errors
     /// As [`Space::alloc`].
-    pub fn alloc_with_zero_start(&self, len: u64, kind: SpaceKind) -> Result<(Addr, u64)> {
+    pub fn alloc_with_zero_tail_offset(&self, len: u64, kind: SpaceKind) -> Result<(Addr, u64)> {
         let state = &mut *self.state.lock();
         if let Some(at) = state.free.take_recently_freed(len, kind) {
             return Ok((Addr::new(at), len));
@@ -191,7 +191,7 @@ impl Space {
         let used = state.used_end;
         let at = state.free.alloc_free_or_extend(len, kind, &mut state.end, state.max_addr);
         state.raise_used_end(state.end);
-        let at = at.ok_or(Error::Full { wanted: len, end: state.end, limit: state.max_addr })?;
+        let at = at.ok_or(Error::AddressSpaceFull { wanted: len, end: state.end, limit: state.max_addr })?;
         let is_announced = at.checked_add(len).is_some_and(|end| end <= state.superblock_eof);
         let is_known = state.is_length_known && is_announced;
         Ok((Addr::new(at), if is_known { used.saturating_sub(at).min(len) } else { len }))
@@ -239,8 +239,8 @@ impl Space {
     }
 
     /// The object is deleted: space to which only its structures lead is unreachable after a flush of everything.
-    pub fn await_full_flush_for_owner(&self, owner: Owner) {
-        self.state.lock().quarantine.await_full_flush_for_owner(owner);
+    pub fn require_full_flush_for_owner(&self, owner: Owner) {
+        self.state.lock().quarantine.require_full_flush_for_owner(owner);
     }
 
     /// Gives back the `len` bytes at `at` of a structure to which nothing in the file has ever led.
@@ -280,11 +280,11 @@ impl Space {
     /// smaller than a page crosses the border of one.
     ///
     /// # Errors
-    /// [`Error::Full`] if addresses do not reach to the end of the last page.
+    /// [`Error::AddressSpaceFull`] if addresses do not reach to the end of the last page.
     pub fn set_page_size(&self, page: u64) -> Result<()> {
         let state = &mut *self.state.lock();
         let end = state.free.set_page_size_and_align_end(page, state.end).filter(|end| *end < state.max_addr);
-        state.end = end.ok_or(Error::Full { wanted: page, end: state.end, limit: state.max_addr })?;
+        state.end = end.ok_or(Error::AddressSpaceFull { wanted: page, end: state.end, limit: state.max_addr })?;
         state.quarantine.set_page_size(page);
         Ok(())
     }
@@ -317,13 +317,13 @@ impl Space {
     /// Allocates `len` bytes behind all allocated space. Ignores free space.
     ///
     /// # Errors
-    /// [`Error::Full`] if addresses do not reach that far.
+    /// [`Error::AddressSpaceFull`] if addresses do not reach that far.
     pub fn alloc_at_end(&self, len: u64) -> Result<Addr> {
         let state = &mut *self.state.lock();
         let unit = state.free.page_size().unwrap_or(METADATA_ALIGNMENT);
-        let full = Error::Full { wanted: len, end: state.end, limit: state.max_addr };
+        let full = Error::AddressSpaceFull { wanted: len, end: state.end, limit: state.max_addr };
         let at = state.end.checked_next_multiple_of(unit).ok_or(full)?;
-        let full = Error::Full { wanted: len, end: state.end, limit: state.max_addr };
+        let full = Error::AddressSpaceFull { wanted: len, end: state.end, limit: state.max_addr };
         let end = at.checked_add(len).and_then(|end| end.checked_next_multiple_of(state.free.page_size().unwrap_or(1)));
         state.end = end.filter(|end| *end < state.max_addr).ok_or(full)?;
         state.raise_used_end(state.end);
@@ -339,14 +339,14 @@ impl Space {
 
     /// Now.
     pub fn current_epoch(&self) -> FreeEpoch {
-        FreeEpoch(self.state.lock().quarantine.full_flush_count())
+        FreeEpoch(self.state.lock().quarantine.begun_full_flush_count())
     }
 
-    /// Under [`ReusePolicy::WhenUnread`]: the space that rests becomes free in a moment, if `not_open_elsewhere` says that nobody
+    /// Under [`ReusePolicy::WhenExclusive`]: the space that rests becomes free in a moment, if `not_open_elsewhere` says that nobody
     /// else has the file open now. Then no reader can have a pointer there, and a process that opens the file later finds
     /// none. Nothing comes to rest meanwhile. The answer is not asked for while little rests, nor each time after "no",
     /// unless `space_needed_now`.
-    pub fn reclaim_if_unread(&self, space_needed_now: bool, not_open_elsewhere: impl FnOnce() -> bool) {
+    pub fn reclaim_if_exclusive(&self, space_needed_now: bool, not_open_elsewhere: impl FnOnce() -> bool) {
         let state = &mut *self.state.lock();
         let min_bytes = if space_needed_now { 1 } else { MIN_RECLAIM_QUERY_BYTES };
         if !state.quarantine.has_awaiting_no_readers(min_bytes, state.wants_epochs) {
@@ -380,8 +380,8 @@ impl Space {
         let state = &mut *self.state.lock();
         state.reclaim_expired(&self.clock, &self.raw_reads);
         QuarantinedSpace {
-            bytes: state.quarantine.unreachable_bytes(),
-            forgotten_bytes: state.quarantine.abandoned_bytes(),
+            unreachable_bytes: state.quarantine.unreachable_bytes(),
+            abandoned_bytes: state.quarantine.abandoned_bytes(),
             policy: state.quarantine.policy(),
         }
     }
@@ -553,7 +553,7 @@ impl Space {
     }
 
     fn storage_len(&self, storage: &dyn Storage) -> Result<u64> {
-        let len = storage.len().map_err(Error::io(StorageAction::Length, 0, 0))?;
+        let len = storage.len().map_err(Error::io(StorageAction::QueryLength, 0, 0))?;
         let mut state = self.state.lock();
         state.raise_used_end(len);
         state.is_length_known = true;
@@ -575,8 +575,8 @@ impl Space {
 /// Refuses to change the length of a storage that another program has truncated. Otherwise zeros would replace the lost
 /// bytes.
 fn check_not_truncated(storage: &dyn Storage, known: u64) -> Result<()> {
-    let len = storage.len().map_err(Error::io(StorageAction::Length, 0, 0))?;
-    if len < known { Err(Error::Cut { len, known }) } else { Ok(()) }
+    let len = storage.len().map_err(Error::io(StorageAction::QueryLength, 0, 0))?;
+    if len < known { Err(Error::Truncated { len, known }) } else { Ok(()) }
 }
 
 #[cfg(all(test, not(loom)))]

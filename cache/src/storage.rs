@@ -52,7 +52,7 @@ pub trait Storage: Send + Sync + fmt::Debug {
 
     /// How many ranges are best read at a time by [`Storage::read_ranges`], for a medium where each read waits long for
     /// its first byte; `None` if reads one by one cost no more.
-    fn batched_reads(&self) -> Option<BatchReadHints> {
+    fn batch_read_hints(&self) -> Option<BatchReadHints> {
         None
     }
 
@@ -166,7 +166,7 @@ pub struct BatchReadHints {
     /// Reads that are best under way at a time.
     pub in_flight: usize,
     /// Bytes between two ranges that are better read than left out.
-    pub gap: u64,
+    pub max_gap_bytes: u64,
 }
 
 /// [`Storage::read_ranges`] by one read for each range.
@@ -198,8 +198,8 @@ impl<S: Storage + ?Sized> Storage for Arc<S> {
         (**self).read_zero_padded(into, at)
     }
 
-    fn batched_reads(&self) -> Option<BatchReadHints> {
-        (**self).batched_reads()
+    fn batch_read_hints(&self) -> Option<BatchReadHints> {
+        (**self).batch_read_hints()
     }
 
     fn read_ranges(
@@ -288,8 +288,8 @@ impl<S: Storage> Storage for BaseOffsetStorage<S> {
         self.storage.read_zero_padded(into, self.absolute(at)?)
     }
 
-    fn batched_reads(&self) -> Option<BatchReadHints> {
-        self.storage.batched_reads()
+    fn batch_read_hints(&self) -> Option<BatchReadHints> {
+        self.storage.batch_read_hints()
     }
 
     fn read_ranges(

@@ -82,7 +82,7 @@ fn act() -> impl Strategy<Value = Act> {
     let failure = prop_oneof![
         Just(InjectedFailure::Full),
         Just(InjectedFailure::Broken),
-        (0usize..40).prop_map(InjectedFailure::Short)
+        (0usize..40).prop_map(InjectedFailure::PartialWrite)
     ];
     prop_oneof![
         4 => (0usize..3).prop_map(|owner| Act::Insert { owner }),
@@ -141,11 +141,11 @@ impl Model {
     fn new(disabled: DependencyKinds) -> Self {
         let disk = FaultyStorage::new(RecordingStorage::new(MemoryStorage::from(vec![0; 48])));
         let mut settings = CacheOptions::default();
-        settings.dirty_budget_bytes = 4000;
-        settings.raw_budget_bytes = 100;
+        settings.dirty_metadata_budget_bytes = 4000;
+        settings.dirty_raw_budget_bytes = 100;
         settings.max_buffered_piece_bytes = GATHERED;
         settings.metadata_budget_bytes = 64 * 1500;
-        settings.mutant.disabled_edges = disabled;
+        settings.mutant.violated_edges = disabled;
         let cache = Cache::new_writable(Arc::new(disk.clone()), settings, 48, Arc::new(CheckedEofSuperblock));
         let mut model = Model {
             cache,
@@ -229,7 +229,7 @@ impl Model {
         let (at, now) = &mut self.chunks[chunk];
         let bytes: Vec<u8> = (0..len).map(|n| (version as u8).wrapping_mul(31).wrapping_add(n)).collect();
         let proxy = if through {
-            match self.cache.write_raw_through(owner(0), *at, offset.into(), &bytes) {
+            match self.cache.write_new_raw(owner(0), *at, offset.into(), &bytes) {
                 Ok(proxy) => proxy,
                 // Any part may have been written: make the model certain again.
                 Err(_) => Some(self.cache.enqueue_raw_write(owner(0), *at, offset.into(), bytes.clone())),
@@ -299,7 +299,7 @@ impl Model {
             Act::RawNew => {
                 let at = self.cache.space().alloc(GATHERED as u64, SpaceKind::Raw).unwrap();
                 let bytes = self.version().to_le_bytes();
-                assert_eq!(self.cache.write_raw_through(owner(0), at, 0, &bytes).unwrap(), None);
+                assert_eq!(self.cache.write_new_raw(owner(0), at, 0, &bytes).unwrap(), None);
                 self.gathered.push((at.get().unwrap() as usize, bytes));
                 for (at, bytes) in &self.gathered {
                     let mut read = [0; GATHERED];
@@ -317,7 +317,7 @@ impl Model {
                 }
                 let handle = self.update(child);
                 let Some((_, proxy)) = self.raw(chunk, 0, 8, false) else { return };
-                self.cache.add_dependency(&proxy, &handle, DependencyKind::ChunkHeap).unwrap();
+                self.cache.add_dependency(&proxy, &handle, DependencyKind::ChunkGlobalHeap).unwrap();
                 let above = self.update(parent);
                 self.cache.add_dependency(&above, &proxy, DependencyKind::BTree2Chunk).unwrap();
                 self.edges.extend([(down, key), (key, up)]);
@@ -426,7 +426,7 @@ impl Model {
         self.act(&Act::FlushAll);
         let is_there = |(at, bytes): &(usize, [u8; GATHERED])| self.image[*at..at + GATHERED] == *bytes;
         assert!(self.gathered.iter().all(is_there), "a flush writes what was gathered");
-        assert!(self.cache.plan_flush(FlushScope::All).unwrap().steps().is_empty(), "a flush leaves nothing");
+        assert!(self.cache.begin_flush(FlushScope::All).unwrap().steps().is_empty(), "a flush leaves nothing");
         self.cache.finalize_and_truncate(true).unwrap();
         self.disk.inner().take_log();
         let whole = self.disk.inner().inner().to_vec();
@@ -470,8 +470,8 @@ fn a_broken_edge_is_noticed() {
     for (kind, acts) in [
         (DependencyKind::BTree2Node, vec![Act::Depend { parent: 0, child: 1 }]),
         (DependencyKind::BTree2Chunk, vec![Act::Raw { chunk: 0, offset: 0, len: 8, parent: 0 }]),
-        (DependencyKind::ChunkHeap, vec![Act::RawDependsOn { chunk: 0, child: 1, parent: 0 }]),
-        (DependencyKind::EndOfFile, vec![]),
+        (DependencyKind::ChunkGlobalHeap, vec![Act::RawDependsOn { chunk: 0, child: 1, parent: 0 }]),
+        (DependencyKind::SuperblockEof, vec![]),
         (DependencyKind::FileLength, vec![]),
     ] {
         let violated = std::panic::catch_unwind(|| {

@@ -107,7 +107,7 @@ impl Width {
 
     /// The largest value: all ones.
     #[inline]
-    pub const fn max(self) -> u64 {
+    pub const fn max_value(self) -> u64 {
         match self.0 {
             1 => 0xff,
             2 => 0xffff,

@@ -47,7 +47,7 @@ impl Record for ArrayDataBlockPage {
         w.checksum()
     }
 
-    fn weight(&self) -> usize {
-        size_of_val(self).saturating_add(self.elements.weight())
+    fn memory_bytes(&self) -> usize {
+        size_of_val(self).saturating_add(self.elements.memory_bytes())
     }
 }

@@ -19,7 +19,7 @@ pub trait Btree1Key: Clone + fmt::Debug + PartialEq + Send + Sync + 'static {
     const KEY_FOLLOWS_CHILD: bool;
 
     /// Bytes of a key.
-    fn key_bytes(shape: Self::Shape, widths: Widths) -> usize;
+    fn key_size(shape: Self::Shape, widths: Widths) -> usize;
 
     /// Reads a key from its bytes.
     fn read_key(bytes: &[u8]) -> Self;
@@ -41,7 +41,7 @@ impl Btree1Key for Btree1GroupKey {
 
     const KEY_FOLLOWS_CHILD: bool = true;
 
-    fn key_bytes((): (), widths: Widths) -> usize {
+    fn key_size((): (), widths: Widths) -> usize {
         widths.length.bytes()
     }
 
@@ -50,7 +50,7 @@ impl Btree1Key for Btree1GroupKey {
     }
 
     fn write_key(&self, (): (), widths: Widths, bytes: &mut Vec<u8>) -> bool {
-        let fits = self.0 <= widths.length.max();
+        let fits = self.0 <= widths.length.max_value();
         if fits {
             bytes.extend(self.0.to_le_bytes().into_iter().take(widths.length.bytes()));
         }
@@ -62,13 +62,13 @@ impl Btree1Key for Btree1GroupKey {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Btree1ChunkKey {
     /// Stored bytes, after the filters.
-    pub size: u32,
+    pub stored_size: u32,
     /// Bit `i` set: filter `i` was skipped.
     pub filter_mask: u32,
     /// The first element of the chunk (`[rank]`, elements).
     pub start: SmallVec<[u64; 4]>,
     /// The offset inside an element (bytes): 0, except for the last key of a node.
-    pub element_offset: u64,
+    pub offset_in_element: u64,
 }
 
 /// The rank of the chunks of a B-tree.
@@ -82,7 +82,7 @@ impl Btree1Key for Btree1ChunkKey {
 
     const KEY_FOLLOWS_CHILD: bool = false;
 
-    fn key_bytes(rank: Btree1ChunkRank, _: Widths) -> usize {
+    fn key_size(rank: Btree1ChunkRank, _: Widths) -> usize {
         usize::from(rank.0).saturating_mul(8).saturating_add(16)
     }
 
@@ -93,10 +93,10 @@ impl Btree1Key for Btree1ChunkKey {
         let (offsets, _) = offsets.as_chunks::<8>();
         let (last, start) = offsets.split_last().unwrap_or((&[0; 8], &[]));
         Btree1ChunkKey {
-            size: narrow(size),
+            stored_size: narrow(size),
             filter_mask: narrow(mask),
             start: start.iter().map(|offset| u64::from_le_bytes(*offset)).collect(),
-            element_offset: u64::from_le_bytes(*last),
+            offset_in_element: u64::from_le_bytes(*last),
         }
     }
 
@@ -104,10 +104,10 @@ impl Btree1Key for Btree1ChunkKey {
         if self.start.len() != usize::from(rank.0) {
             return false;
         }
-        bytes.extend_from_slice(&self.size.to_le_bytes());
+        bytes.extend_from_slice(&self.stored_size.to_le_bytes());
         bytes.extend_from_slice(&self.filter_mask.to_le_bytes());
         self.start.iter().for_each(|offset| bytes.extend_from_slice(&offset.to_le_bytes()));
-        bytes.extend_from_slice(&self.element_offset.to_le_bytes());
+        bytes.extend_from_slice(&self.offset_in_element.to_le_bytes());
         true
     }
 }
@@ -118,9 +118,9 @@ pub struct Btree1Node<K: Btree1Key> {
     /// 0 for leaves. Their children are symbol table nodes or chunks.
     pub level: u8,
     /// The node to the left on the same level.
-    pub left: Addr,
+    pub left_sibling: Addr,
     /// The node to the right on the same level.
-    pub right: Addr,
+    pub right_sibling: Addr,
     shape: K::Shape,
     widths: Widths,
     capacity: u16,
@@ -131,19 +131,27 @@ impl<K: Btree1Key> Btree1Node<K> {
     /// An empty leaf of a tree whose nodes have at most `2 * k` children. Context for decoding.
     pub fn empty(k: u16, shape: K::Shape, widths: Widths) -> Self {
         let (left, right) = (Addr::UNDEFINED, Addr::UNDEFINED);
-        Btree1Node { level: 0, left, right, shape, widths, capacity: k.saturating_mul(2), entries: Vec::new() }
+        Btree1Node {
+            level: 0,
+            left_sibling: left,
+            right_sibling: right,
+            shape,
+            widths,
+            capacity: k.saturating_mul(2),
+            entries: Vec::new(),
+        }
     }
 
     /// Bytes of a key and of a child after it.
     fn entry_bytes(&self) -> usize {
-        K::key_bytes(self.shape, self.widths).saturating_add(self.widths.offset.bytes())
+        K::key_size(self.shape, self.widths).saturating_add(self.widths.offset.bytes())
     }
 
     /// Bytes of a node.
-    pub fn node_bytes(&self) -> usize {
+    pub fn node_size(&self) -> usize {
         let fixed = self.widths.offset.bytes().saturating_mul(2).saturating_add(8);
         let entries = usize::from(self.capacity).saturating_mul(self.entry_bytes());
-        fixed.saturating_add(entries).saturating_add(K::key_bytes(self.shape, self.widths))
+        fixed.saturating_add(entries).saturating_add(K::key_size(self.shape, self.widths))
     }
 
     /// Most children of a node.
@@ -164,13 +172,13 @@ impl<K: Btree1Key> Btree1Node<K> {
     /// Child `index`; `None` past the end.
     pub fn child(&self, index: usize) -> Option<Addr> {
         let entry = self.entries.chunks_exact(self.entry_bytes()).nth(index)?;
-        entry.get(K::key_bytes(self.shape, self.widths)..).map(read_addr)
+        entry.get(K::key_size(self.shape, self.widths)..).map(read_addr)
     }
 
     /// Key `index`. There is one more key than children. `None` past the end.
     pub fn key(&self, index: usize) -> Option<K> {
         let start = index.checked_mul(self.entry_bytes())?;
-        let end = start.checked_add(K::key_bytes(self.shape, self.widths))?;
+        let end = start.checked_add(K::key_size(self.shape, self.widths))?;
         self.entries.get(start..end).map(K::read_key)
     }
 
@@ -189,7 +197,7 @@ impl<K: Btree1Key> Btree1Node<K> {
                 return false;
             }
             if let Some(child) = children.get(i) {
-                let at = child.get().unwrap_or(width.max());
+                let at = child.get().unwrap_or(width.max_value());
                 entries.extend_from_slice(at.to_le_bytes().get(..width.bytes()).unwrap_or_default());
             }
         }
@@ -201,7 +209,7 @@ impl<K: Btree1Key> Btree1Node<K> {
 impl<K: Btree1Key> Record for Btree1Node<K> {
     const NAME: &'static str = "version 1 B-tree node";
 
-    fn weight(&self) -> usize {
+    fn memory_bytes(&self) -> usize {
         size_of_val(self).saturating_add(self.entries.len())
     }
 
@@ -214,10 +222,10 @@ impl<K: Btree1Key> Record for Btree1Node<K> {
         if count > self.capacity {
             return Err(w.fault("children", Fault::TooLarge { found: count.into(), limit: self.capacity.into() }));
         }
-        w.addr("left sibling", &mut self.left)?;
-        w.addr("right sibling", &mut self.right)?;
+        w.addr("left sibling", &mut self.left_sibling)?;
+        w.addr("right sibling", &mut self.right_sibling)?;
         self.widths = w.widths();
-        let key = K::key_bytes(self.shape, self.widths);
+        let key = K::key_size(self.shape, self.widths);
         let unused = self.capacity.saturating_sub(count);
         let (used, unused) = match usize::from(count).saturating_mul(self.entry_bytes()) {
             0 => (0, usize::from(unused).saturating_mul(self.entry_bytes()).saturating_add(key)),
@@ -242,11 +250,11 @@ mod tests {
         for widths in [Widths::default(), Widths { offset: Width::FOUR, length: Width::TWO }] {
             let blank = Btree1Node::<Btree1GroupKey>::empty(16, (), widths);
             for n in [0u64, 1, 32] {
-                let mut node = Btree1Node { level: 1, left: Addr::new(7), ..blank.clone() };
+                let mut node = Btree1Node { level: 1, left_sibling: Addr::new(7), ..blank.clone() };
                 let keys: Vec<_> = (0..=n).filter(|_| n > 0).map(|i| Btree1GroupKey(i * 8)).collect();
                 assert!(node.set_entries(&keys, &addrs(n)));
                 let bytes = encode(&node, widths).unwrap();
-                assert_eq!(bytes.len(), node.node_bytes());
+                assert_eq!(bytes.len(), node.node_size());
                 let decoded = decode_with(blank.clone(), &bytes, widths).unwrap();
                 assert_eq!(decoded, node);
                 assert_eq!((decoded.len(), decoded.child(n as usize)), (n as usize, None));
@@ -254,7 +262,7 @@ mod tests {
                 assert_eq!(decoded.key(n as usize), keys.last().copied());
             }
         }
-        assert_eq!(Btree1Node::<Btree1GroupKey>::empty(16, (), Widths::default()).node_bytes(), 544);
+        assert_eq!(Btree1Node::<Btree1GroupKey>::empty(16, (), Widths::default()).node_size(), 544);
     }
 
     #[test]
@@ -262,10 +270,10 @@ mod tests {
         let widths = Widths::default();
         let blank = Btree1Node::<Btree1ChunkKey>::empty(32, Btree1ChunkRank(2), widths);
         let key = |i: u64| Btree1ChunkKey {
-            size: i as u32,
+            stored_size: i as u32,
             filter_mask: 1,
             start: [i * 10, 0].as_slice().into(),
-            element_offset: if i == 3 { 4 } else { 0 },
+            offset_in_element: if i == 3 { 4 } else { 0 },
         };
         let keys: Vec<_> = (0..=3).map(key).collect();
         let mut node = blank.clone();

@@ -15,11 +15,11 @@ pub struct CacheImageEntry {
     /// The ring, which says when it is flushed.
     pub ring: u8,
     /// How often the file was opened since the structure was last used.
-    pub age: u8,
+    pub age_in_opens: u8,
     /// Structures that depend on this one.
-    pub children: u16,
+    pub child_count: u16,
     /// Those of them that are dirty.
-    pub dirty_children: u16,
+    pub dirty_child_count: u16,
     /// The place on the list by which the cache evicts, from 0; -1 for none.
     pub lru_rank: i32,
     /// Where the structure is in the file.
@@ -43,31 +43,31 @@ impl Record for CacheImageEntry {
         let flag = |set: bool, flag: u8| if set { flag } else { 0 };
         let flags = flag(self.dirty, DIRTY)
             | flag(self.in_lru, IN_LRU)
-            | flag(self.children > 0, PARENT)
+            | flag(self.child_count > 0, PARENT)
             | flag(!self.parents.is_empty(), CHILD);
         let flags = w.derived_u8("flags", flags)?;
         self.dirty = flags & DIRTY != 0;
         self.in_lru = flags & IN_LRU != 0;
         w.u8("ring", &mut self.ring)?;
-        w.u8("age", &mut self.age)?;
-        w.u16("children", &mut self.children)?;
-        let agrees = (flags & PARENT != 0) == (self.children > 0);
-        w.require("children", agrees, self.children.into(), "some if the flags say so, otherwise none")?;
-        w.u16("dirty children", &mut self.dirty_children)?;
+        w.u8("age", &mut self.age_in_opens)?;
+        w.u16("children", &mut self.child_count)?;
+        let agrees = (flags & PARENT != 0) == (self.child_count > 0);
+        w.require("children", agrees, self.child_count.into(), "some if the flags say so, otherwise none")?;
+        w.u16("dirty children", &mut self.dirty_child_count)?;
         let parents = crate::messages::count_u16(w, "parents", self.parents.len())?;
         let parents = w.derived_u16("parents", parents)?;
         let mut rank = self.lru_rank.cast_unsigned();
         w.u32("rank", &mut rank)?;
         self.lru_rank = rank.cast_signed();
         w.addr("address", &mut self.addr)?;
-        let size = w.derived("size", w.widths().length, self.image.len() as u64)?;
+        let size = w.derived_uint("size", w.widths().length, self.image.len() as u64)?;
         w.require("size", size > 0, 0, "at least one byte")?;
         if w.is_decoding() {
-            let parents = w.bounded("parents", parents.into(), w.widths().offset.bytes())?;
+            let parents = w.bounded_count("parents", parents.into(), w.widths().offset.bytes())?;
             self.parents.resize(parents, Addr::UNDEFINED);
         }
         self.parents.iter_mut().try_for_each(|parent| w.addr("parent", parent))?;
-        let size = w.bounded("image", size, 1)?;
+        let size = w.bounded_count("image", size, 1)?;
         w.bytes("image", size, &mut self.image)
     }
 }
@@ -91,7 +91,7 @@ impl Record for CacheImage {
         w.require("flags", flags == 0, flags.into(), "no flag is known")?;
         w.length("size", &mut self.size)?;
         let count = u32::try_from(self.entries.len()).unwrap_or(u32::MAX);
-        let count = w.derived("entries", crate::Width::FOUR, count.into())?;
+        let count = w.derived_uint("entries", crate::Width::FOUR, count.into())?;
         let each = w.widths().offset.bytes().saturating_add(w.widths().length.bytes()).saturating_add(15);
         w.list("entries", count, each, &mut self.entries)?;
         let used = w.position().saturating_add(4) as u64;
@@ -127,13 +127,13 @@ mod tests {
         let root = CacheImageEntry {
             kind: 4,
             dirty: true,
-            children: 1,
+            child_count: 1,
             lru_rank: -1,
             addr: Addr::new(800),
             image: vec![1, 2, 3],
             ..Default::default()
         };
-        let child = CacheImageEntry { children: 0, in_lru: true, parents: vec![Addr::new(800)], ..root.clone() };
+        let child = CacheImageEntry { child_count: 0, in_lru: true, parents: vec![Addr::new(800)], ..root.clone() };
         let image = CacheImage::new(vec![root, child], Widths::default());
         let bytes = encode(&image, Widths::default()).unwrap();
         assert_eq!(bytes.len() as u64, image.size);

@@ -56,7 +56,7 @@ impl Lookup3State {
     }
 
     /// Adds whole blocks from the start of `bytes`, and leaves at least one byte. Returns the rest.
-    pub fn update<'a>(&mut self, bytes: &'a [u8]) -> &'a [u8] {
+    pub fn mix_whole_blocks<'a>(&mut self, bytes: &'a [u8]) -> &'a [u8] {
         let (mut state, mut rest) = (*self, bytes);
         while let Some((block, tail)) = rest.split_first_chunk::<BLOCK_BYTES>().filter(|(_, tail)| !tail.is_empty()) {
             let (a, b, c) = state.add_block(block);
@@ -69,7 +69,7 @@ impl Lookup3State {
 
     /// The hash, with all bytes that have not gone into it.
     pub fn finalize(mut self, bytes: &[u8]) -> u32 {
-        let rest = self.update(bytes);
+        let rest = self.mix_whole_blocks(bytes);
         if rest.is_empty() {
             return self.c;
         }
@@ -106,7 +106,7 @@ mod tests {
         for len in 0..bytes.len() {
             for begun in 0..=len {
                 let mut hash = Lookup3State::new(len, 7);
-                let left = hash.update(&bytes[..begun]).len();
+                let left = hash.mix_whole_blocks(&bytes[..begun]).len();
                 assert_eq!(hash.finalize(&bytes[begun - left..len]), lookup3(&bytes[..len], 7), "{len} {begun}");
             }
         }

@@ -17,9 +17,9 @@ impl Record for DriverInfoBlock {
     fn wire(&mut self, w: &mut impl Wire) -> Result<()> {
         w.version(0..=0, &mut 0)?;
         w.reserved(3)?;
-        let len = w.derived("size", Width::FOUR, self.data.len() as u64)?;
+        let len = w.derived_uint("size", Width::FOUR, self.data.len() as u64)?;
         w.byte_array("driver", &mut self.driver)?;
-        let len = w.bounded("data", len, 1)?;
+        let len = w.bounded_count("data", len, 1)?;
         w.bytes("data", len, &mut self.data)
     }
 }

@@ -14,7 +14,7 @@ pub struct DumpContext<'a> {
     pub chunk_rank: Option<u8>,
     /// The bytes of the header of the tree, heap or array that the structure is a part of. Without it, such parts are
     /// shown as far as they explain themselves.
-    pub header: Option<&'a [u8]>,
+    pub owner_header: Option<&'a [u8]>,
 }
 
 /// A structure with its fields, as far as it can be decoded.
@@ -191,8 +191,8 @@ fn with_message_bodies(mut dump: Dump, messages: &[RawMessage], widths: Widths) 
 }
 
 fn dump_object_header(bytes: &[u8], widths: Widths) -> Dump {
-    let dump = dump(ObjectHeader::default(), bytes, widths);
-    match decode_prefix::<ObjectHeader>(bytes, widths) {
+    let dump = dump(FirstHeaderChunk::default(), bytes, widths);
+    match decode_prefix::<FirstHeaderChunk>(bytes, widths) {
         Ok((header, _)) => with_message_bodies(dump, &header.messages, widths),
         Err(_) => dump,
     }
@@ -240,7 +240,7 @@ fn dump_btree1_node(bytes: &[u8], context: &DumpContext<'_>) -> Dump {
 }
 
 fn decode_header<R: Record + Default>(context: &DumpContext<'_>) -> Option<R> {
-    decode_prefix(context.header?, context.widths).ok().map(|(header, _)| header)
+    decode_prefix(context.owner_header?, context.widths).ok().map(|(header, _)| header)
 }
 
 fn dump_heap_direct_block(bytes: &[u8], context: &DumpContext<'_>) -> Option<Dump> {
@@ -281,7 +281,7 @@ fn dump_btree2_internal(bytes: &[u8], context: &DumpContext<'_>) -> Option<Dump>
     let (tree, geometry) = btree2_geometry(context)?;
     let used = find_checksummed_len(bytes)?;
     let mut depths = (1..=tree.depth).filter_map(|depth| {
-        let pointer = geometry.child_pointer_bytes(depth);
+        let pointer = geometry.child_pointer_size(depth);
         let each = pointer.saturating_add(tree.record_size.into());
         let rest = used.checked_sub(10)?.checked_sub(pointer)?;
         let exact = rest.checked_rem(each)? == 0;
@@ -294,12 +294,14 @@ fn dump_btree2_internal(bytes: &[u8], context: &DumpContext<'_>) -> Option<Dump>
 fn dump_array_index_block(bytes: &[u8], context: &DumpContext<'_>) -> Option<Dump> {
     let array: ExtensibleArrayHeader = decode_header(context)?;
     let shape = array.parameters;
-    let first = shape.min_pointers.checked_ilog2()?.checked_mul(2)?;
-    let all = u32::from(shape.max_bits).saturating_add(1).checked_sub(shape.min_elements.checked_ilog2()?)?;
-    let data_blocks = usize::from(shape.min_pointers).checked_sub(1)?.checked_mul(2)?;
+    let first = shape.super_block_min_pointers.checked_ilog2()?.checked_mul(2)?;
+    let all = u32::from(shape.element_index_bits)
+        .saturating_add(1)
+        .checked_sub(shape.data_block_min_elements.checked_ilog2()?)?;
+    let data_blocks = usize::from(shape.super_block_min_pointers).checked_sub(1)?.checked_mul(2)?;
     let super_blocks = usize::try_from(all.checked_sub(first)?).ok()?;
     let offset = context.widths.offset;
-    let elements = shape.index_elements.into();
+    let elements = shape.index_block_elements.into();
     let block =
         ExtensibleArrayIndexBlock::new(Addr::UNDEFINED, array.format, offset, elements, data_blocks, super_blocks);
     Some(dump(block, bytes, context.widths))
@@ -309,9 +311,9 @@ fn dump_fixed_array_data_block(bytes: &[u8], context: &DumpContext<'_>) -> Optio
     let array: FixedArrayHeader = decode_header(context)?;
     let offset = context.widths.offset;
     let page = 1u64.checked_shl(array.page_bits.into())?;
-    let elements = usize::try_from(array.elements).ok()?;
-    let (pages, elements) = if array.elements > page {
-        let pages = usize::try_from(array.elements.div_ceil(page)).ok()?;
+    let elements = usize::try_from(array.element_count).ok()?;
+    let (pages, elements) = if array.element_count > page {
+        let pages = usize::try_from(array.element_count.div_ceil(page)).ok()?;
         (pages.div_ceil(8), 0)
     } else {
         (0, elements)
@@ -321,7 +323,7 @@ fn dump_fixed_array_data_block(bytes: &[u8], context: &DumpContext<'_>) -> Optio
         return None;
     }
     let elements = ChunkEntryTable::undefined(elements, array.format, offset);
-    let block = FixedArrayDataBlock { header: Addr::UNDEFINED, pages: Bitmap::zeros(pages), elements };
+    let block = FixedArrayDataBlock { header: Addr::UNDEFINED, written_pages: Bitmap::zeros(pages), elements };
     Some(dump(block, bytes, context.widths))
 }
 

@@ -19,7 +19,7 @@ pub(crate) fn write_uint(bytes: &mut [u8], value: u64) {
 pub(crate) fn read_addr(bytes: &[u8]) -> Addr {
     match Width::new(u8::try_from(bytes.len()).unwrap_or(0)) {
         Some(width) => match read_uint(bytes) {
-            ones if ones == width.max() => Addr::UNDEFINED,
+            ones if ones == width.max_value() => Addr::UNDEFINED,
             at => Addr::new(at),
         },
         None => Addr::UNDEFINED,
@@ -111,7 +111,7 @@ impl Record for AddrTable {
         done
     }
 
-    fn weight(&self) -> usize {
+    fn memory_bytes(&self) -> usize {
         self.bytes.len()
     }
 }
@@ -174,7 +174,7 @@ pub struct ChunkIndexEntry {
     /// The first byte; undefined if the chunk is not stored.
     pub addr: Addr,
     /// Stored bytes, after the filters; 0 in unfiltered elements, which do not state it.
-    pub size: u64,
+    pub stored_size: u64,
     /// Bit `i` set: filter `i` was skipped.
     pub filter_mask: u32,
 }
@@ -182,7 +182,7 @@ pub struct ChunkIndexEntry {
 impl ChunkIndexEntry {
     /// That a chunk is stored without filters.
     pub fn unfiltered(addr: Addr) -> Self {
-        ChunkIndexEntry { addr, size: 0, filter_mask: 0 }
+        ChunkIndexEntry { addr, stored_size: 0, filter_mask: 0 }
     }
 }
 
@@ -225,11 +225,11 @@ impl ChunkEntryTable {
         let (addr, rest) = element.split_at_checked(self.offset.bytes())?;
         let addr = read_addr(addr);
         match self.format {
-            ChunkEntryFormat::Unfiltered => Some(ChunkIndexEntry { addr, size: 0, filter_mask: 0 }),
+            ChunkEntryFormat::Unfiltered => Some(ChunkIndexEntry { addr, stored_size: 0, filter_mask: 0 }),
             ChunkEntryFormat::Filtered(width) => {
                 let (size, mask) = rest.split_at_checked(width.bytes())?;
                 let filter_mask = u32::try_from(read_uint(mask)).unwrap_or(u32::MAX);
-                Some(ChunkIndexEntry { addr, size: read_uint(size), filter_mask })
+                Some(ChunkIndexEntry { addr, stored_size: read_uint(size), filter_mask })
             }
         }
     }
@@ -241,10 +241,10 @@ impl ChunkEntryTable {
         let Some((addr, rest)) = slot.split_at_mut_checked(self.offset.bytes()) else { return false };
         if let ChunkEntryFormat::Filtered(width) = self.format {
             let Some((size, mask)) = rest.split_at_mut_checked(width.bytes()) else { return false };
-            if element.size > width.max() {
+            if element.stored_size > width.max_value() {
                 return false;
             }
-            write_uint(size, element.size);
+            write_uint(size, element.stored_size);
             write_uint(mask, u64::from(element.filter_mask));
         }
         write_addr(addr, element.addr);
@@ -265,7 +265,7 @@ impl Record for ChunkEntryTable {
         w.bytes("elements", len, &mut self.bytes)
     }
 
-    fn weight(&self) -> usize {
+    fn memory_bytes(&self) -> usize {
         self.bytes.len()
     }
 }
@@ -304,7 +304,7 @@ impl Record for Bitmap {
         w.bytes("pages in use", len, &mut self.0)
     }
 
-    fn weight(&self) -> usize {
+    fn memory_bytes(&self) -> usize {
         self.0.len()
     }
 }
@@ -323,7 +323,7 @@ mod tests {
             let mut table = ChunkEntryTable::undefined(3, format, Width::EIGHT);
             assert!(table.iter().all(|e| !e.addr.is_defined()));
             let size = if format == ChunkEntryFormat::Unfiltered { 0 } else { 4000 };
-            let element = ChunkIndexEntry { addr: Addr::new(0x1234), size, filter_mask: size as u32 };
+            let element = ChunkIndexEntry { addr: Addr::new(0x1234), stored_size: size, filter_mask: size as u32 };
             assert!(table.set(1, element));
             assert!(!table.set(3, element));
             assert_eq!(table.get(1), Some(element));

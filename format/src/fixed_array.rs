@@ -11,7 +11,7 @@ pub struct FixedArrayHeader {
     /// Bits of the number of elements in a page.
     pub page_bits: u8,
     /// Number of elements.
-    pub elements: u64,
+    pub element_count: u64,
     /// The data block.
     pub data_block: Addr,
 }
@@ -21,7 +21,7 @@ impl Default for FixedArrayHeader {
         FixedArrayHeader {
             format: ChunkEntryFormat::Unfiltered,
             page_bits: 10,
-            elements: 0,
+            element_count: 0,
             data_block: Addr::UNDEFINED,
         }
     }
@@ -34,8 +34,8 @@ impl Record for FixedArrayHeader {
         wire_header_start(w, "FAHD", &mut self.format)?;
         w.u8("page bits", &mut self.page_bits)?;
         w.require("page bits", self.page_bits > 0 && self.page_bits < 32, self.page_bits.into(), "1 to 31")?;
-        w.length("elements", &mut self.elements)?;
-        w.require("elements", self.elements > 0, self.elements, "at least one")?;
+        w.length("elements", &mut self.element_count)?;
+        w.require("elements", self.element_count > 0, self.element_count, "at least one")?;
         w.addr("data block", &mut self.data_block)?;
         w.checksum()
     }
@@ -47,7 +47,7 @@ pub struct FixedArrayDataBlock {
     /// The header of the array.
     pub header: Addr,
     /// Which pages were ever written; no bytes if the block is not paged.
-    pub pages: Bitmap,
+    pub written_pages: Bitmap,
     /// The elements; an empty table if the block is paged.
     pub elements: ChunkEntryTable,
 }
@@ -57,12 +57,12 @@ impl Record for FixedArrayDataBlock {
 
     fn wire(&mut self, w: &mut impl Wire) -> Result<()> {
         wire_block_start(w, "FADB", self.elements.format(), &mut self.header)?;
-        w.record(&mut self.pages)?;
+        w.record(&mut self.written_pages)?;
         w.record(&mut self.elements)?;
         w.checksum()
     }
 
-    fn weight(&self) -> usize {
-        size_of_val(self).saturating_add(self.pages.weight()).saturating_add(self.elements.weight())
+    fn memory_bytes(&self) -> usize {
+        size_of_val(self).saturating_add(self.written_pages.memory_bytes()).saturating_add(self.elements.memory_bytes())
     }
 }

@@ -22,19 +22,19 @@ pub struct FreeSpaceHeader {
     /// Sections, those that are not stored included.
     pub section_count: u64,
     /// Sections that are stored.
-    pub stored_sections: u64,
+    pub stored_section_count: u64,
     /// Sections that are not stored.
-    pub ghost_sections: u64,
+    pub ghost_section_count: u64,
     /// Kinds of sections.
-    pub classes: u16,
+    pub class_count: u16,
     /// When the space for the sections shrinks (percent).
-    pub shrink: u16,
+    pub shrink_percent: u16,
     /// How much the space for the sections grows (percent).
-    pub expand: u16,
+    pub expand_percent: u16,
     /// Bits of an address in the managed space.
     pub address_bits: u16,
     /// Bytes of the largest section that there can be.
-    pub max_section: u64,
+    pub max_section_size: u64,
     /// The stored sections; undefined if there are none.
     pub section_list_addr: Addr,
     /// Bytes of the stored sections that are in use.
@@ -49,13 +49,13 @@ impl Default for FreeSpaceHeader {
             client: FreeSpaceClient::File,
             free_bytes: 0,
             section_count: 0,
-            stored_sections: 0,
-            ghost_sections: 0,
-            classes: 3,
-            shrink: 80,
-            expand: 120,
+            stored_section_count: 0,
+            ghost_section_count: 0,
+            class_count: 3,
+            shrink_percent: 80,
+            expand_percent: 120,
             address_bits: 64,
-            max_section: u64::MAX >> 1,
+            max_section_size: u64::MAX >> 1,
             section_list_addr: Addr::UNDEFINED,
             section_list_used_bytes: 0,
             section_list_allocated_bytes: 0,
@@ -70,9 +70,9 @@ impl FreeSpaceHeader {
             header: Addr::UNDEFINED,
             groups: Vec::new(),
             client: self.client,
-            count: self.stored_sections,
+            count: self.stored_section_count,
             address: u8::try_from(self.address_bits.div_ceil(8)).ok().and_then(Width::new).unwrap_or(Width::EIGHT),
-            size: Width::for_value(self.max_section),
+            size: Width::for_value(self.max_section_size),
             used: self.section_list_used_bytes,
         }
     }
@@ -99,14 +99,14 @@ impl Record for FreeSpaceHeader {
         };
         w.length("free space", &mut self.free_bytes)?;
         w.length("sections", &mut self.section_count)?;
-        w.length("stored sections", &mut self.stored_sections)?;
-        w.length("ghost sections", &mut self.ghost_sections)?;
-        w.u16("classes", &mut self.classes)?;
-        w.u16("shrink percent", &mut self.shrink)?;
-        w.u16("expand percent", &mut self.expand)?;
+        w.length("stored sections", &mut self.stored_section_count)?;
+        w.length("ghost sections", &mut self.ghost_section_count)?;
+        w.u16("classes", &mut self.class_count)?;
+        w.u16("shrink percent", &mut self.shrink_percent)?;
+        w.u16("expand percent", &mut self.expand_percent)?;
         w.u16("address bits", &mut self.address_bits)?;
         w.require("address bits", self.address_bits <= 64, self.address_bits.into(), "at most 64")?;
-        w.length("largest section", &mut self.max_section)?;
+        w.length("largest section", &mut self.max_section_size)?;
         w.addr("section list", &mut self.section_list_addr)?;
         w.length("bytes of section list in use", &mut self.section_list_used_bytes)?;
         w.length("bytes of section list", &mut self.section_list_allocated_bytes)?;
@@ -118,7 +118,7 @@ impl Record for FreeSpaceHeader {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct FreeSection {
     /// The first byte of the section, in the managed space.
-    pub addr: u64,
+    pub offset: u64,
     /// The kind of section. For a file: 0 simple, 1 small, 2 large. For a fractal heap: 0 in a direct block, 1 a row of
     /// the first indirect block of a run, 2 another row, 3 a run of blocks.
     pub class: u8,
@@ -130,7 +130,7 @@ pub struct FreeSection {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct FreeHeapBlockRun {
     /// The offset of their indirect block in heap space (bytes).
-    pub indirect_offset: u64,
+    pub indirect_block_offset: u64,
     /// The row of the first block.
     pub row: u16,
     /// The column of the first block.
@@ -167,7 +167,7 @@ const BLOCKS_DATA_BYTES: usize = 6;
 
 impl FreeSpaceSections {
     fn wire_section(&self, w: &mut impl Wire, section: &mut FreeSection) -> Result<()> {
-        w.uint("section", self.address, &mut section.addr)?;
+        w.uint("section", self.address, &mut section.offset)?;
         w.u8("class", &mut section.class)?;
         let largest = if self.client == FreeSpaceClient::File { 2 } else { 3 };
         w.require("class", section.class <= largest, section.class.into(), "0 to 2 for a file, 0 to 3 for a heap")?;
@@ -177,18 +177,18 @@ impl FreeSpaceSections {
             return Ok(());
         }
         let blocks = section.blocks.get_or_insert_default();
-        w.uint("indirect block", self.address, &mut blocks.indirect_offset)?;
+        w.uint("indirect block", self.address, &mut blocks.indirect_block_offset)?;
         w.u16("row", &mut blocks.row)?;
         w.u16("column", &mut blocks.column)?;
         w.u16("blocks", &mut blocks.count)
     }
 
     fn wire_size_group(&self, w: &mut impl Wire, group: &mut SameSizeSections, left: u64) -> Result<()> {
-        let count = w.derived("sections", Width::for_value(self.count), group.sections.len() as u64)?;
+        let count = w.derived_uint("sections", Width::for_value(self.count), group.sections.len() as u64)?;
         w.require("sections", count > 0 && count <= left, count, "at least one, and not more than the header states")?;
         w.uint("section size", self.size, &mut group.size)?;
         if w.is_decoding() {
-            let count = w.bounded("sections", count, self.address.bytes().saturating_add(1))?;
+            let count = w.bounded_count("sections", count, self.address.bytes().saturating_add(1))?;
             group.sections.resize(count, FreeSection::default());
         }
         group.sections.iter_mut().try_for_each(|section| self.wire_section(w, section))
@@ -245,7 +245,7 @@ impl Record for FreeSpaceSections {
         let used = w.position().saturating_sub(start).saturating_add(4) as u64;
         let fault = Fault::TooLarge { found: used, limit: self.used };
         let gap = self.used.checked_sub(used).ok_or_else(|| w.fault("sections", fault))?;
-        match w.bounded("sections", gap, 1)? {
+        match w.bounded_count("sections", gap, 1)? {
             0 => {}
             gap => w.reserved(gap)?,
         }
@@ -263,12 +263,12 @@ mod tests {
         class: u8,
         blocks: Option<FreeHeapBlockRun>,
     ) -> (FreeSpaceHeader, FreeSpaceSections) {
-        let section = |addr, class, blocks| FreeSection { addr, class, blocks };
+        let section = |addr, class, blocks| FreeSection { offset: addr, class, blocks };
         let groups = vec![
             SameSizeSections { size: 24, sections: vec![section(800, 0, None), section(900, class, blocks)] },
             SameSizeSections { size: 700, sections: vec![section(2000, 0, None)] },
         ];
-        let mut header = FreeSpaceHeader { client, stored_sections: 3, section_count: 3, ..Default::default() };
+        let mut header = FreeSpaceHeader { client, stored_section_count: 3, section_count: 3, ..Default::default() };
         let sections = FreeSpaceSections { header: Addr::new(7), groups, ..header.blank_section_list() };
         header.section_list_used_bytes = sections.encoded_size(Widths::default()) as u64 + 5;
         let sections =
@@ -279,7 +279,7 @@ mod tests {
     #[test]
     fn comes_back_from_bytes() {
         let widths = Widths::default();
-        let blocks = FreeHeapBlockRun { indirect_offset: 4096, row: 3, column: 1, count: 2 };
+        let blocks = FreeHeapBlockRun { indirect_block_offset: 4096, row: 3, column: 1, count: 2 };
         for (client, class, blocks) in
             [(FreeSpaceClient::File, 2, None), (FreeSpaceClient::FractalHeap, 1, Some(blocks))]
         {
@@ -298,7 +298,7 @@ mod tests {
         let (header, sections) = manager(FreeSpaceClient::File, 0, None);
         let bytes = encode(&sections, Widths::default()).unwrap();
         for stored_sections in [1, 4] {
-            let header = FreeSpaceHeader { stored_sections, ..header.clone() };
+            let header = FreeSpaceHeader { stored_section_count: stored_sections, ..header.clone() };
             assert!(decode_with(header.blank_section_list(), &bytes, Widths::default()).is_err());
         }
     }

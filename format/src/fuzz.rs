@@ -8,7 +8,7 @@ mod round_trip;
 mod seeds;
 mod targets;
 
-pub use round_trip::{check_round_trip, widths_from_byte};
+pub use round_trip::{assert_round_trip_if_sound, widths_from_byte};
 pub use seeds::{Seed, all_seeds};
 pub use targets::{FuzzTarget, TARGETS};
 
@@ -23,27 +23,27 @@ pub fn run_target(name: &str, data: &[u8]) -> bool {
     (target.run)(data)
 }
 
-/// Runs a target on a seed that has been damaged in every way, and calls `each` before and after each run.
+/// Runs a target on a seed that has been damaged in every way, and calls `around_run` before and after each run.
 ///
 /// # Panics
 /// If the target does, or if it takes damage that the checksum covers for sound.
-pub fn for_each_damage(seed: &Seed, mut each: impl FnMut(&[u8], &mut dyn FnMut())) {
+pub fn run_target_on_damage(seed: &Seed, mut around_run: impl FnMut(&[u8], &mut dyn FnMut())) {
     let mut run = |data: &[u8]| {
         let mut sound = false;
-        each(data, &mut || sound = run_target(seed.target, data));
+        around_run(data, &mut || sound = run_target(seed.target, data));
         sound
     };
     assert!(run(&seed.data), "{} refuses its own seed {:02x?}", seed.target, seed.data);
     let whole = seed.data.len();
     for len in 0..whole {
         let sound = run(&seed.data[..len]);
-        let covered = len >= seed.start && len < seed.start + seed.covered;
+        let covered = len >= seed.structure_start && len < seed.structure_start + seed.checksummed_len;
         assert!(!sound || !covered, "{} takes the first {len} bytes of {whole} for sound", seed.target);
     }
     let step = (whole / 700).max(1);
     let mut data = seed.data.clone();
     for place in (0..whole).step_by(step) {
-        let covered = place >= seed.start && place < seed.start + seed.covered;
+        let covered = place >= seed.structure_start && place < seed.structure_start + seed.checksummed_len;
         let original = data[place];
         for bit in 0..8 {
             data[place] = original ^ (1 << bit);
@@ -65,13 +65,18 @@ pub fn for_each_damage(seed: &Seed, mut each: impl FnMut(&[u8], &mut dyn FnMut()
     }
 }
 
-/// Changes a few bytes of a seed at random and runs a target on it, `rounds` times. Calls `each` before and after each
-/// run. `random` is the seed of the random numbers.
+/// Changes a few bytes of a seed at random and runs a target on it, `rounds` times. Calls `around_run` before and after each
+/// run. `rng_seed` is the seed of the random numbers.
 ///
 /// # Panics
 /// If the target does.
-pub fn for_each_mutation(seed: &Seed, rounds: u32, random: u64, mut each: impl FnMut(&[u8], &mut dyn FnMut())) {
-    let mut state = random | 1;
+pub fn run_target_on_mutations(
+    seed: &Seed,
+    rounds: u32,
+    rng_seed: u64,
+    mut around_run: impl FnMut(&[u8], &mut dyn FnMut()),
+) {
+    let mut state = rng_seed | 1;
     let mut next = move |below: usize| {
         state ^= state << 13;
         state ^= state >> 7;
@@ -96,10 +101,10 @@ pub fn for_each_mutation(seed: &Seed, rounds: u32, random: u64, mut each: impl F
                 }
             }
         }
-        if seed.covered > 0 {
+        if seed.checksummed_len > 0 {
             fix_checksum(seed, &mut data);
         }
-        each(&data, &mut || {
+        around_run(&data, &mut || {
             run_target(seed.target, &data);
         });
     }
@@ -107,10 +112,10 @@ pub fn for_each_mutation(seed: &Seed, rounds: u32, random: u64, mut each: impl F
 
 /// Makes the checksum at the end of a changed structure right, so that the change is not refused because of it.
 fn fix_checksum(seed: &Seed, data: &mut [u8]) {
-    let after = seed.data.len() - seed.start - seed.covered;
+    let after = seed.data.len() - seed.structure_start - seed.checksummed_len;
     let end = data.len().saturating_sub(after);
-    if let Some(sum_at) = end.checked_sub(4).filter(|at| *at >= seed.start) {
-        let sum = lookup3(&data[seed.start..sum_at], 0);
+    if let Some(sum_at) = end.checked_sub(4).filter(|at| *at >= seed.structure_start) {
+        let sum = lookup3(&data[seed.structure_start..sum_at], 0);
         data[sum_at..end].copy_from_slice(&sum.to_le_bytes());
     }
 }

@@ -39,7 +39,7 @@ pub struct GlobalHeapObject<'a> {
     /// Its number, unique in the collection.
     pub index: u16,
     /// How often it is referred to, where programs count that.
-    pub references: u16,
+    pub reference_count: u16,
     /// The bytes.
     pub data: &'a [u8],
 }
@@ -91,7 +91,7 @@ impl GlobalHeapCollection {
     }
 
     /// Bytes of a collection in which an object of `len` bytes fits.
-    pub fn collection_bytes_for(len: u64, widths: Widths) -> u64 {
+    pub fn collection_size_for(len: u64, widths: Widths) -> u64 {
         Self::object_space_bytes(len, widths).saturating_add(Self::object_header_bytes(widths)).max(Self::MIN_SIZE)
     }
 
@@ -132,7 +132,7 @@ impl GlobalHeapCollection {
     pub fn objects(&self) -> impl Iterator<Item = GlobalHeapObject<'_>> {
         self.objects.iter().map(|object| GlobalHeapObject {
             index: object.index,
-            references: object.references,
+            reference_count: object.references,
             data: self.bytes_of(object).unwrap_or_default(),
         })
     }
@@ -159,7 +159,9 @@ impl GlobalHeapCollection {
         for data in objects {
             let len = data.len() as u64;
             let left = self.free.checked_sub(Self::object_space_bytes(len, widths));
-            let (Some(index), Some(left), true) = (self.next_index(), left, len <= widths.length.max()) else { break };
+            let (Some(index), Some(left), true) = (self.next_index(), left, len <= widths.length.max_value()) else {
+                break;
+            };
             let start = encoder.position().saturating_add(header);
             let padding = data.len().next_multiple_of(8).saturating_sub(data.len());
             let head = &mut ObjectHead { index, references: 0, size: len };
@@ -393,7 +395,7 @@ impl Record for GlobalHeapCollection {
         usize::try_from(self.size).unwrap_or(usize::MAX)
     }
 
-    fn weight(&self) -> usize {
+    fn memory_bytes(&self) -> usize {
         size_of_val(self)
             .saturating_add(self.image.capacity())
             .saturating_add(size_of_val(&self.objects[..]))
@@ -407,7 +409,7 @@ impl Record for GlobalHeapCollection {
         wire_padding(w, w.widths().length.bytes())?;
         self.size = prefix.size;
         let passed = w.position().saturating_sub(start);
-        let left = w.bounded("collection size", self.size.saturating_sub(passed as u64), 1)?;
+        let left = w.bounded_count("collection size", self.size.saturating_sub(passed as u64), 1)?;
         let end = w.position().saturating_add(left);
         if w.is_decoding() {
             self.decode_objects(w, left)?;
@@ -482,7 +484,7 @@ mod tests {
             let bytes = encode(&heap, widths).unwrap();
             assert_eq!(decode::<GlobalHeapCollection>(&bytes, widths).unwrap(), heap);
         }
-        assert_eq!(GlobalHeapCollection::collection_bytes_for(5000, widths), 5032);
+        assert_eq!(GlobalHeapCollection::collection_size_for(5000, widths), 5032);
         assert_eq!(GlobalHeapCollection::new(4096, widths).insert_object(&[0; 4065], widths), None);
     }
 

@@ -84,13 +84,13 @@ pub use global_heap::{GlobalHeapCollection, GlobalHeapId, GlobalHeapObject};
 pub use libver::{LibVer, StructureVersions};
 pub use local_heap::{LocalHeapData, LocalHeapFreeBlock, LocalHeapPrefix};
 pub use object_header::{
-    AttributePhaseChange, ContinuationChunk, HeaderTimes, MessageBody, MessageFlags, ObjectHeader, ObjectHeaderPrefix,
-    RawMessage,
+    AttributePhaseChange, ContinuationChunk, FirstHeaderChunk, HeaderTimes, MessageBody, MessageFlags,
+    ObjectHeaderPrefix, RawMessage,
 };
 pub use patchable_image::PatchableImage;
 pub use redo_record::{RedoRecord, RedoWrite};
 pub use references::{
-    ReferenceBlob, ReferenceElement, ReferenceValue, ReferencedPart, RegionReferenceBlob, VarLenElement,
+    OldRegionReferenceBlob, ReferenceBlob, ReferenceElement, ReferenceValue, ReferencedPart, VarLenElement,
 };
 pub use selection::StoredSelection;
 pub use seqlock::SeqlockCounter;

@@ -16,7 +16,7 @@ pub trait StructureVersions: Copy {
     fn has_link_messages(self) -> bool;
 
     /// Whether chunked datasets are indexed by extensible arrays, fixed arrays and version 2 B-trees.
-    fn has_chunk_indexes(self) -> bool;
+    fn has_version_4_chunk_indexes(self) -> bool;
 }
 
 impl StructureVersions for LibVer {
@@ -39,7 +39,7 @@ impl StructureVersions for LibVer {
         self != LibVer::Earliest
     }
 
-    fn has_chunk_indexes(self) -> bool {
+    fn has_version_4_chunk_indexes(self) -> bool {
         self > LibVer::V18
     }
 }

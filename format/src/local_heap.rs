@@ -9,9 +9,9 @@ use crate::{Addr, DecodeError, Fault, Record, Result, Width, Widths, Wire};
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct LocalHeapPrefix {
     /// Bytes of the data segment.
-    pub size: u64,
+    pub data_size: u64,
     /// The first free block, in bytes from the start of the data segment, if there is one.
-    pub free: Option<u64>,
+    pub free_list_head: Option<u64>,
     /// The data segment.
     pub data: Addr,
 }
@@ -35,10 +35,10 @@ impl Record for LocalHeapPrefix {
         w.magic("HEAP")?;
         w.version(0..=0, &mut 0)?;
         w.reserved(3)?;
-        w.length("data segment size", &mut self.size)?;
-        let free = w.derived("free list", w.widths().length, self.free.unwrap_or(NO_BLOCK))?;
-        self.free = Some(free).filter(|free| *free != NO_BLOCK);
-        let bad = self.free.filter(|free| *free >= self.size);
+        w.length("data segment size", &mut self.data_size)?;
+        let free = w.derived_uint("free list", w.widths().length, self.free_list_head.unwrap_or(NO_BLOCK))?;
+        self.free_list_head = Some(free).filter(|free| *free != NO_BLOCK);
+        let bad = self.free_list_head.filter(|free| *free >= self.data_size);
         w.require("free list", bad.is_none(), bad.unwrap_or(0), "lies inside the data segment")?;
         w.addr("data segment", &mut self.data)?;
         let used = w.position().saturating_sub(start);
@@ -170,7 +170,7 @@ impl LocalHeapData {
 impl Record for LocalHeapData {
     const NAME: &'static str = "local heap data";
 
-    fn weight(&self) -> usize {
+    fn memory_bytes(&self) -> usize {
         size_of_val(self).saturating_add(self.bytes.len())
     }
 
@@ -190,7 +190,7 @@ mod tests {
         for (offset, length) in [(Width::EIGHT, Width::EIGHT), (Width::FOUR, Width::FOUR), (Width::EIGHT, Width::TWO)] {
             let widths = Widths { offset, length };
             for free in [None, Some(8)] {
-                let heap = LocalHeapPrefix { size: 88, free, data: Addr::new(680) };
+                let heap = LocalHeapPrefix { data_size: 88, free_list_head: free, data: Addr::new(680) };
                 let bytes = encode(&heap, widths).unwrap();
                 assert_eq!(bytes.len() % 8, 0);
                 assert_eq!(decode::<LocalHeapPrefix>(&bytes, widths).unwrap(), heap);

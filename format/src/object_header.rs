@@ -7,7 +7,7 @@ mod prefix;
 mod raw_message;
 
 pub use body::MessageBody;
-pub use chunk::{ContinuationChunk, ObjectHeader};
+pub use chunk::{ContinuationChunk, FirstHeaderChunk};
 pub use prefix::{AttributePhaseChange, HeaderTimes, ObjectHeaderPrefix};
 pub use raw_message::{MessageFlags, RawMessage};
 

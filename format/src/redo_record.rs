@@ -20,8 +20,8 @@ impl Record for RedoWrite {
 
     fn wire(&mut self, w: &mut impl Wire) -> Result<()> {
         w.addr("address", &mut self.at)?;
-        let size = w.derived("size", Width::FOUR, self.bytes.len() as u64)?;
-        let size = w.bounded("bytes", size, 1)?;
+        let size = w.derived_uint("size", Width::FOUR, self.bytes.len() as u64)?;
+        let size = w.bounded_count("bytes", size, 1)?;
         w.bytes("bytes", size, &mut self.bytes)
     }
 }
@@ -79,12 +79,12 @@ impl Record for RedoRecord {
         w.uint("seqlock counter", Width::THREE, &mut counter)?;
         self.seqlock = SeqlockCounter::new(u32::try_from(counter).unwrap_or(0));
         let offset = w.widths().offset.bytes();
-        let size = w.derived("size", Width::FOUR, self.size(offset))?;
+        let size = w.derived_uint("size", Width::FOUR, self.size(offset))?;
         let mut serial = self.serial.into();
         w.uint("serial", Width::FOUR, &mut serial)?;
         self.serial = u32::try_from(serial).unwrap_or(0);
         w.addr("own address", &mut self.addr)?;
-        let count = w.derived("writes", Width::FOUR, self.writes.len() as u64)?;
+        let count = w.derived_uint("writes", Width::FOUR, self.writes.len() as u64)?;
         w.list("writes", count, offset.saturating_add(4), &mut self.writes)?;
         let used = w.position().saturating_add(4) as u64;
         w.require("size", used == size, size, "the size is that of the redo record")?;
@@ -112,7 +112,7 @@ mod tests {
         let bytes = encode(&sample(), Widths::default()).unwrap();
         assert_eq!(RedoRecord::stated_size(&bytes), Some(bytes.len() as u64));
         assert_eq!(RedoRecord::stated_serial(&bytes), 0x0102_0304);
-        let idle = [&SeqlockCounter::new(8).to_bytes(), &bytes[8..]].concat();
+        let idle = [&SeqlockCounter::new(8).to_idle_bytes(), &bytes[8..]].concat();
         assert_eq!(RedoRecord::stated_serial(&idle), 0x0102_0304, "it outlasts the record");
         assert_eq!(RedoRecord::stated_serial(&[0; 16]), 0);
         assert_eq!(decode::<RedoRecord>(&bytes, Widths::default()).unwrap(), sample());

@@ -46,14 +46,14 @@ impl Record for VarLenElement {
 
 /// The data of a region reference of HDF5 1.10 and before, in the global heap.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
-pub struct RegionReferenceBlob {
+pub struct OldRegionReferenceBlob {
     /// The object header of the dataset.
     pub dataset: Addr,
     /// Which of its elements.
     pub selection: StoredSelection,
 }
 
-impl Record for RegionReferenceBlob {
+impl Record for OldRegionReferenceBlob {
     const NAME: &'static str = "region reference";
 
     fn wire(&mut self, w: &mut impl Wire) -> Result<()> {
@@ -168,7 +168,7 @@ impl Record for ReferenceElement {
         match size.checked_sub(used).ok_or_else(|| w.fault("size", fault))? {
             0 => Ok(()),
             rest => {
-                let rest = w.bounded("size", rest as u64, 1)?;
+                let rest = w.bounded_count("size", rest as u64, 1)?;
                 w.reserved(rest)
             }
         }
@@ -237,8 +237,8 @@ impl Record for ReferenceBlob {
             ReferencedPart::Object => Ok(()),
             ReferencedPart::Region(selection) => {
                 let len = if w.is_decoding() { 0 } else { encoded_len(selection, w.widths()).unwrap_or_default() };
-                let len = w.derived("selection length", Width::FOUR, len as u64)?;
-                let rank = w.derived("rank", Width::FOUR, selection.rank as u64)?;
+                let len = w.derived_uint("selection length", Width::FOUR, len as u64)?;
+                let rank = w.derived_uint("rank", Width::FOUR, selection.rank as u64)?;
                 let start = w.position();
                 w.record(selection)?;
                 let used = w.position().saturating_sub(start) as u64;
@@ -310,8 +310,8 @@ mod tests {
     #[test]
     fn old_regions_come_back_from_bytes() {
         let selection = StoredSelection::new(LibVer::V18, 1, Selection::block(&[1], &[3]));
-        let region = RegionReferenceBlob { dataset: Addr::new(800), selection };
+        let region = OldRegionReferenceBlob { dataset: Addr::new(800), selection };
         let bytes = encode(&region, Widths::default()).unwrap();
-        assert_eq!(decode::<RegionReferenceBlob>(&bytes, Widths::default()).unwrap(), region);
+        assert_eq!(decode::<OldRegionReferenceBlob>(&bytes, Widths::default()).unwrap(), region);
     }
 }

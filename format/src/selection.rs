@@ -76,7 +76,7 @@ impl StoredSelection {
     }
 
     fn wire_rank(&mut self, w: &mut impl Wire) -> Result<()> {
-        let rank = w.derived("rank", Width::FOUR, self.rank as u64)?;
+        let rank = w.derived_uint("rank", Width::FOUR, self.rank as u64)?;
         w.require("rank", rank > 0 && rank <= MAX_RANK, rank, "1 to 32 dimensions")?;
         self.rank = usize::try_from(rank).unwrap_or(usize::MAX);
         Ok(())
@@ -103,14 +103,14 @@ impl StoredSelection {
         let width = if self.version == 1 {
             w.reserved(4)?;
             let each = u64::try_from(self.rank).unwrap_or(u64::MAX).saturating_mul(4);
-            w.derived("length", Width::FOUR, count.saturating_mul(each).saturating_add(8))?;
+            w.derived_uint("length", Width::FOUR, count.saturating_mul(each).saturating_add(8))?;
             Width::FOUR
         } else {
             Self::wire_width(w, points.iter().flatten().copied().fold(count, u64::max))?
         };
         self.wire_rank(w)?;
-        let count = w.derived("points", width, count)?;
-        let count = w.bounded("points", count, self.rank.saturating_mul(width.bytes()))?;
+        let count = w.derived_uint("points", width, count)?;
+        let count = w.bounded_count("points", count, self.rank.saturating_mul(width.bytes()))?;
         if w.is_decoding() {
             points.resize(count, SmallVec::from_elem(0, self.rank));
         }
@@ -159,7 +159,7 @@ impl StoredSelection {
         };
         let numbers = numbers.saturating_mul(u64::try_from(self.rank).unwrap_or(u64::MAX));
         let count = if matches!(self.selection, Selection::Blocks(_)) { bytes } else { 0 };
-        w.derived("length", Width::FOUR, numbers.saturating_mul(bytes).saturating_add(count).saturating_add(4))?;
+        w.derived_uint("length", Width::FOUR, numbers.saturating_mul(bytes).saturating_add(count).saturating_add(4))?;
         Ok(width)
     }
 
@@ -230,14 +230,14 @@ fn wire_coords(w: &mut impl Wire, field: &'static str, width: Width, rank: usize
 
 /// A number that may be without a limit, which is stored as all ones.
 fn wire_limit(w: &mut impl Wire, field: &'static str, width: Width, value: &mut u64) -> Result<()> {
-    let stored = if *value == UNLIMITED { width.max() } else { *value };
-    let read = w.derived(field, width, stored)?;
-    *value = if read == width.max() { UNLIMITED } else { read };
+    let stored = if *value == UNLIMITED { width.max_value() } else { *value };
+    let read = w.derived_uint(field, width, stored)?;
+    *value = if read == width.max_value() { UNLIMITED } else { read };
     Ok(())
 }
 
 fn wire_regular(w: &mut impl Wire, width: Width, rank: usize, slab: &mut Hyperslab) -> Result<()> {
-    w.bounded("rank", rank as u64, width.bytes().saturating_mul(4))?;
+    w.bounded_count("rank", rank as u64, width.bytes().saturating_mul(4))?;
     let mut parts = [&mut slab.start, &mut slab.stride, &mut slab.count, &mut slab.block];
     for part in &mut parts {
         if w.is_decoding() {
@@ -256,8 +256,8 @@ fn wire_regular(w: &mut impl Wire, width: Width, rank: usize, slab: &mut Hypersl
 }
 
 fn wire_irregular(w: &mut impl Wire, width: Width, rank: usize, blocks: &mut Vec<Block>) -> Result<()> {
-    let count = w.derived("blocks", width, blocks.len() as u64)?;
-    let count = w.bounded("blocks", count, rank.saturating_mul(width.bytes()).saturating_mul(2))?;
+    let count = w.derived_uint("blocks", width, blocks.len() as u64)?;
+    let count = w.bounded_count("blocks", count, rank.saturating_mul(width.bytes()).saturating_mul(2))?;
     if w.is_decoding() {
         blocks.resize(count, Block { start: Coords::new(), count: Coords::new() });
     }
@@ -285,7 +285,7 @@ impl Record for StoredSelection {
             HYPERSLAB => 3,
             _ => 1,
         };
-        let version = w.derived("version", Width::FOUR, self.version.into())?;
+        let version = w.derived_uint("version", Width::FOUR, self.version.into())?;
         let version = u8::try_from(version).unwrap_or(u8::MAX);
         if version == 0 || version > latest {
             return Err(w.fault("version", Fault::Version { allowed: 1..=latest, found: version }));

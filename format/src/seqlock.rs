@@ -50,7 +50,7 @@ impl SeqlockCounter {
     }
 
     /// The bytes that replace the first bytes of a redo record when it is no longer valid.
-    pub fn to_bytes(self) -> [u8; Self::SIZE] {
+    pub fn to_idle_bytes(self) -> [u8; Self::SIZE] {
         let [a, b, c, d] = Self::IDLE_TAG;
         let [low, middle, high, _] = self.0.to_le_bytes();
         [a, b, c, d, Self::VERSION, low, middle, high]
@@ -100,8 +100,8 @@ mod tests {
         let record = RedoRecord { addr: Addr::new(64), seqlock: counter, ..RedoRecord::default() };
         let bytes = encode(&record, Widths::default()).unwrap();
         assert_eq!(SeqlockCounter::from_bytes(&bytes), Some(counter));
-        assert_eq!(SeqlockCounter::from_bytes(&counter.to_bytes()), Some(counter));
-        assert_eq!(RedoRecord::stated_size(&[counter.to_bytes(), counter.to_bytes()].concat()), None);
+        assert_eq!(SeqlockCounter::from_bytes(&counter.to_idle_bytes()), Some(counter));
+        assert_eq!(RedoRecord::stated_size(&[counter.to_idle_bytes(), counter.to_idle_bytes()].concat()), None);
         assert_eq!(SeqlockCounter::from_bytes(&[0; 8]), None);
         assert_eq!(SeqlockCounter::from_bytes(&bytes[..7]), None);
     }

@@ -77,7 +77,7 @@ impl Record for SharedMessageIndex {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct SharedMessageTable {
     /// The number of indexes, from the superblock extension. Context for decoding.
-    pub count: u8,
+    pub index_count: u8,
     /// The indexes.
     pub indexes: Vec<SharedMessageIndex>,
 }
@@ -85,7 +85,7 @@ pub struct SharedMessageTable {
 impl SharedMessageTable {
     /// A table of `count` indexes: context for decoding.
     pub fn blank(count: u8) -> Self {
-        SharedMessageTable { count, indexes: Vec::new() }
+        SharedMessageTable { index_count: count, indexes: Vec::new() }
     }
 }
 
@@ -94,10 +94,10 @@ impl Record for SharedMessageTable {
 
     fn wire(&mut self, w: &mut impl Wire) -> Result<()> {
         w.magic("SMTB")?;
-        let whole = w.is_decoding() || self.indexes.len() == usize::from(self.count);
+        let whole = w.is_decoding() || self.indexes.len() == usize::from(self.index_count);
         w.require("indexes", whole, self.indexes.len() as u64, "as many as the superblock extension states")?;
         let each = w.widths().offset.bytes().saturating_mul(2).saturating_add(FIXED_INDEX_BYTES);
-        w.list("indexes", self.count.into(), each, &mut self.indexes)?;
+        w.list("indexes", self.index_count.into(), each, &mut self.indexes)?;
         w.checksum()
     }
 }
@@ -240,7 +240,7 @@ mod tests {
             SharedMessageIndex { message_types: 0x0a, max_list_messages: 50, message_count: 2, ..Default::default() };
         let btree = SharedMessageIndex { kind: SharedMessageIndexKind::Btree, heap: Addr::new(9), ..index.clone() };
         assert!(index.indexes_type(MessageType::DATATYPE) && !index.indexes_type(MessageType::ATTRIBUTE));
-        let table = SharedMessageTable { count: 2, indexes: vec![index, btree] };
+        let table = SharedMessageTable { index_count: 2, indexes: vec![index, btree] };
         let bytes = encode(&table, Widths::default()).unwrap();
         assert_eq!(decode_with(SharedMessageTable::blank(2), &bytes, Widths::default()).unwrap(), table);
         assert!(decode_with(SharedMessageTable::blank(1), &bytes, Widths::default()).is_err());

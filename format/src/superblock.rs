@@ -98,7 +98,7 @@ pub struct Superblock {
     /// Where the superblock is, in bytes from the start of the file.
     pub base: Addr,
     /// The object header of the superblock extension (versions 2 and 3), or the free space (versions 0 and 1).
-    pub extension: Addr,
+    pub extension_or_free_space: Addr,
     /// The end of the space that the file uses, in bytes from the start of the file.
     pub end_of_file: Addr,
     /// The driver information block (versions 0 and 1).
@@ -115,7 +115,7 @@ impl Default for Superblock {
             status: StatusFlags::CLEAR,
             btree_k: BtreeK::default(),
             base: Addr::new(0),
-            extension: Addr::UNDEFINED,
+            extension_or_free_space: Addr::UNDEFINED,
             end_of_file: Addr::UNDEFINED,
             driver_info: Addr::UNDEFINED,
             root: RootGroupLocation::Header(Addr::UNDEFINED),
@@ -161,7 +161,7 @@ impl Superblock {
     }
 
     fn wire_status(&mut self, w: &mut impl Wire, width: Width) -> Result<()> {
-        let bits = w.derived("status flags", width, self.status.0.into())?;
+        let bits = w.derived_uint("status flags", width, self.status.0.into())?;
         w.require("status flags", bits <= StatusFlags::ALL.into(), bits, "only the flags 1, 2 and 4 exist")?;
         self.status = StatusFlags(u8::try_from(bits).unwrap_or(0));
         Ok(())
@@ -188,7 +188,7 @@ impl Superblock {
             w.reserved(2)?;
         }
         w.addr("base address", &mut self.base)?;
-        w.addr("free space", &mut self.extension)?;
+        w.addr("free space", &mut self.extension_or_free_space)?;
         w.addr("end of file", &mut self.end_of_file)?;
         w.addr("driver info", &mut self.driver_info)?;
         let mut entry = match &self.root {
@@ -204,7 +204,7 @@ impl Superblock {
         self.wire_widths(w)?;
         self.wire_status(w, Width::ONE)?;
         w.addr("base address", &mut self.base)?;
-        w.addr("extension", &mut self.extension)?;
+        w.addr("extension", &mut self.extension_or_free_space)?;
         w.addr("end of file", &mut self.end_of_file)?;
         let mut root = self.root.header();
         w.addr("root group", &mut root)?;

@@ -33,7 +33,7 @@ impl SymbolTableNode {
 impl Record for SymbolTableNode {
     const NAME: &'static str = "symbol table node";
 
-    fn weight(&self) -> usize {
+    fn memory_bytes(&self) -> usize {
         size_of_val(self).saturating_add(size_of_val(&self.entries[..]))
     }
 

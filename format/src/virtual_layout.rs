@@ -69,9 +69,9 @@ fn wire_shared_name(
     named: impl Fn(usize) -> Option<Arc<Name>>,
 ) -> Result<()> {
     if !is_shared {
-        return w.terminated(field, Arc::make_mut(name));
+        return w.nul_terminated_name(field, Arc::make_mut(name));
     }
-    let index = w.derived(field, w.widths().length, origin.unwrap_or(0) as u64)?;
+    let index = w.derived_uint(field, w.widths().length, origin.unwrap_or(0) as u64)?;
     let fault = Fault::Value { found: index, rule: "the index of a mapping before this one" };
     let found = usize::try_from(index).ok().and_then(named);
     *name = found.ok_or_else(|| w.fault(field, fault))?;
@@ -83,8 +83,8 @@ impl Record for VirtualLayout {
 
     fn wire(&mut self, w: &mut impl Wire) -> Result<()> {
         w.version(0..=1, &mut self.version)?;
-        let count = w.derived("mappings", w.widths().length, self.mappings.len() as u64)?;
-        let count = w.bounded("mappings", count, 33)?;
+        let count = w.derived_uint("mappings", w.widths().length, self.mappings.len() as u64)?;
+        let count = w.bounded_count("mappings", count, 33)?;
         let mut done: Vec<VirtualMapping> = Vec::with_capacity(count);
         let mut left = std::mem::take(&mut self.mappings).into_iter();
         let (mut files, mut datasets) = (FirstUses::new(), FirstUses::new());

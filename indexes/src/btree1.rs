@@ -46,7 +46,7 @@ impl<K: Btree1Key> Btree1<K> {
 
     pub(crate) fn load_node(&self, addr: Addr, level: Option<u8>) -> Result<Handle<Btree1Node<K>>> {
         let empty = Btree1Node::empty(self.k, self.shape, self.metadata.widths());
-        let node = self.metadata.load(addr, empty.node_bytes() as u64, || empty)?;
+        let node = self.metadata.load(addr, empty.node_size() as u64, || empty)?;
         let found = node.read().level;
         if level.is_some_and(|level| level != found) {
             return Err(self.contradiction(addr, "it is one level below"));
@@ -120,7 +120,7 @@ impl<K: Btree1Key> Btree1<K> {
 
     /// Bytes of a node.
     pub(crate) fn node_size(&self) -> u64 {
-        Btree1Node::<K>::empty(self.k, self.shape, self.metadata.widths()).node_bytes() as u64
+        Btree1Node::<K>::empty(self.k, self.shape, self.metadata.widths()).node_size() as u64
     }
 }
 
@@ -230,7 +230,7 @@ impl<K: Btree1Key> Btree1<K> {
         shape: K::Shape,
     ) -> Result<(Self, impl h5live_cache::DependencyNode)> {
         let empty = Btree1Node::<K>::empty(k, shape, metadata.widths());
-        let root = metadata.create(empty.node_bytes() as u64, empty)?;
+        let root = metadata.create(empty.node_size() as u64, empty)?;
         Ok((Btree1 { metadata, root: root.addr(), k, shape }, root))
     }
 

@@ -86,13 +86,13 @@ impl<R: Btree2Record> Btree2<R> {
             node_size: shape.node_size,
             record_size: u16::try_from(record.len()).unwrap_or(u16::MAX),
             depth: 0,
-            split: shape.split,
-            merge: shape.merge,
+            split_percent: shape.split,
+            merge_percent: shape.merge,
             root: Addr::UNDEFINED,
-            root_records: 0,
-            records: 0,
+            root_record_count: 0,
+            total_record_count: 0,
         };
-        let fits = |geometry: Btree2Geometry| geometry.split_record_count(0) >= node::MIN_NODE_CAPACITY;
+        let fits = |geometry: Btree2Geometry| geometry.split_threshold(0) >= node::MIN_NODE_CAPACITY;
         if !Btree2Geometry::from_header(&header, widths).is_ok_and(fits) {
             return Err(node::too_small_error());
         }
@@ -110,7 +110,7 @@ impl<R: Btree2Record> Btree2<R> {
     /// # Errors
     /// If the header cannot be read.
     pub fn len(&self) -> Result<u64> {
-        Ok(self.header()?.read().header.records)
+        Ok(self.header()?.read().header.total_record_count)
     }
 
     /// Whether there are no records.
@@ -199,7 +199,7 @@ impl<R: Btree2Record> Btree2<R> {
     }
 
     fn root_ptr(&self, header: &Btree2Header) -> Option<NodePtr> {
-        let root = NodePtr { addr: header.root, depth: header.depth, records: header.root_records };
+        let root = NodePtr { addr: header.root, depth: header.depth, records: header.root_record_count };
         root.addr.is_defined().then_some(root)
     }
 

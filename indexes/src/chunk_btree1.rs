@@ -69,17 +69,17 @@ impl ChunkBtree1 {
     }
 
     fn element_of_entry((key, addr): (Btree1ChunkKey, Addr)) -> ChunkIndexEntry {
-        ChunkIndexEntry { addr, size: key.size.into(), filter_mask: key.filter_mask }
+        ChunkIndexEntry { addr, stored_size: key.stored_size.into(), filter_mask: key.filter_mask }
     }
 
     /// The key behind the last chunk of a tree; `None` if the chunk is too far out for it.
     fn end_key(&self, start: &[u64]) -> Option<Btree1ChunkKey> {
         let next = start.iter().zip(self.grid.chunk_dims()).map(|(at, dim)| at.checked_add(*dim));
         Some(Btree1ChunkKey {
-            size: 0,
+            stored_size: 0,
             filter_mask: 0,
             start: next.collect::<Option<_>>()?,
-            element_offset: self.element_size,
+            offset_in_element: self.element_size,
         })
     }
 
@@ -119,7 +119,7 @@ struct ChunksAfterStart<'a>(Option<&'a [u64]>);
 
 impl KeyRange<Btree1ChunkKey> for ChunksAfterStart<'_> {
     fn is_before(&self, key: &Btree1ChunkKey, other: &Btree1ChunkKey) -> Result<bool> {
-        Ok((&key.start[..], key.element_offset) < (&other.start[..], other.element_offset))
+        Ok((&key.start[..], key.offset_in_element) < (&other.start[..], other.offset_in_element))
     }
 
     fn may_contain(&self, level: u8, between: &KeyBounds<Btree1ChunkKey>) -> bool {
@@ -175,11 +175,16 @@ impl ChunkIndex for ChunkBtree1 {
         }
         // Unfiltered chunks state a size here, though it is always the same.
         let whole = self.grid.chunk_element_count().and_then(|elements| elements.checked_mul(self.element_size));
-        let size = if entry.size == 0 { whole.unwrap_or(u64::MAX) } else { entry.size };
+        let size = if entry.stored_size == 0 { whole.unwrap_or(u64::MAX) } else { entry.stored_size };
         let size = u32::try_from(size).map_err(|_| Error::ChunkTooLarge { size })?;
         let start = self.grid.start_of(coord);
         let behind = self.end_key(&start).ok_or_else(outside)?;
-        let key = Btree1ChunkKey { size, filter_mask: entry.filter_mask, start: start.clone(), element_offset: 0 };
+        let key = Btree1ChunkKey {
+            stored_size: size,
+            filter_mask: entry.filter_mask,
+            start: start.clone(),
+            offset_in_element: 0,
+        };
 
         let _alone = self.lock.write();
         let tree = self.tree_for_writing()?;
@@ -189,7 +194,7 @@ impl ChunkIndex for ChunkBtree1 {
             entries.children.splice(index..=index, [entry.addr]);
         } else {
             let last = index == entries.children.len();
-            let beyond = |bound: &Btree1ChunkKey| (&bound.start[..], bound.element_offset) <= (&start[..], 0);
+            let beyond = |bound: &Btree1ChunkKey| (&bound.start[..], bound.offset_in_element) <= (&start[..], 0);
             if last && entries.keys.last().is_none_or(beyond) {
                 entries.keys.pop();
                 entries.keys.extend([key, behind]);

@@ -49,7 +49,7 @@ impl StoredChunkRecord for FilteredChunkRecord {
     }
 
     fn element(&self) -> ChunkIndexEntry {
-        ChunkIndexEntry { addr: self.addr, size: self.size, filter_mask: self.filter_mask }
+        ChunkIndexEntry { addr: self.addr, stored_size: self.stored_size, filter_mask: self.filter_mask }
     }
 }
 
@@ -204,15 +204,16 @@ impl ChunkIndex for ChunkBtree2 {
         if coord.rank() != self.rank {
             return Err(Error::ChunkOutOfBounds(coord.clone()));
         }
-        let ChunkIndexEntry { addr, size, filter_mask } = entry;
+        let ChunkIndexEntry { addr, stored_size: size, filter_mask } = entry;
         let coord = coord.clone();
         match self.format {
             ChunkEntryFormat::Unfiltered => {
                 self.insert_or_replace_record(self.blank_record(), &ChunkRecord { addr, coord }, proxy)
             }
-            ChunkEntryFormat::Filtered(width) if size > width.max() => Err(Error::ChunkTooLarge { size }),
+            ChunkEntryFormat::Filtered(width) if size > width.max_value() => Err(Error::ChunkTooLarge { size }),
             ChunkEntryFormat::Filtered(size_width) => {
-                let record = FilteredChunkRecord { size_width, addr, size, filter_mask, coord };
+                let record =
+                    FilteredChunkRecord { stored_size_width: size_width, addr, stored_size: size, filter_mask, coord };
                 self.insert_or_replace_record(self.blank_filtered_record(size_width), &record, proxy)
             }
         }

@@ -99,8 +99,8 @@ impl<H: ArrayHeader> ElementArray<H> {
     /// Whether the stored size of a chunk fits its element.
     pub fn check_stored_size(&self, element: &ChunkIndexEntry) -> Result<()> {
         match self.format {
-            ChunkEntryFormat::Filtered(width) if element.size > width.max() => {
-                Err(Error::ChunkTooLarge { size: element.size })
+            ChunkEntryFormat::Filtered(width) if element.stored_size > width.max_value() => {
+                Err(Error::ChunkTooLarge { size: element.stored_size })
             }
             _ => Ok(()),
         }
@@ -161,7 +161,7 @@ impl<H: ArrayHeader> ElementArray<H> {
 
     /// A new page at `addr`, in the space of its data block.
     pub fn create_page(&self, addr: Addr, elements: u64) -> Result<Handle<ArrayDataBlockPage>> {
-        self.metadata.cache().check_allocation_limit(addr, self.page_len(elements))?;
+        self.metadata.cache().check_memory_limit(addr, self.page_len(elements))?;
         let empty = ArrayDataBlockPage { elements: self.undefined_elements(elements) };
         Ok(self.metadata.cache().insert_entry(addr, self.metadata.owner(), empty))
     }

@@ -126,9 +126,9 @@ impl ExtensibleArray {
         ExtensibleArraySuperBlock {
             format: self.array.format,
             header,
-            offset_width: self.offset_width(),
-            offset: self.geometry.super_block_start_index(super_block),
-            pages: Bitmap::zeros(self.bitmap_len(super_block) as usize),
+            block_offset_width: self.offset_width(),
+            block_offset: self.geometry.super_block_start_index(super_block),
+            written_pages: Bitmap::zeros(self.bitmap_len(super_block) as usize),
             data_blocks: AddrTable::undefined(
                 self.geometry.data_block_count(super_block) as usize,
                 self.array.metadata.addr_width(),
@@ -143,7 +143,7 @@ impl ExtensibleArray {
 
     fn empty_data_block(&self, super_block: u32, offset: u64, header: Addr) -> ExtensibleArrayDataBlock {
         let elements = self.array.undefined_elements(self.unpaged_element_count(super_block));
-        ExtensibleArrayDataBlock { header, offset_width: self.offset_width(), offset, elements }
+        ExtensibleArrayDataBlock { header, block_offset_width: self.offset_width(), block_offset: offset, elements }
     }
 
     fn load_data_block(&self, block: DataBlockRef) -> Result<DataBlock> {
@@ -201,7 +201,7 @@ impl ExtensibleArray {
                 }
                 let block = self.load_super_block(super_block, addr)?;
                 let block = block.read();
-                if pages > 0 && !block.pages.get(self.page_bit_index(super_block, within, page)) {
+                if pages > 0 && !block.written_pages.get(self.page_bit_index(super_block, within, page)) {
                     return Ok(ElementLookup::Unset(self.geometry.elements_per_page() - in_page));
                 }
                 block.data_blocks.get(within)

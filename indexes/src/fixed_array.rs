@@ -41,11 +41,11 @@ impl ArrayHeader for FixedArrayHeader {
     type Shape = FixedArrayShape;
 
     fn new_header(format: ChunkEntryFormat, FixedArrayShape { elements, page_bits }: FixedArrayShape) -> Self {
-        FixedArrayHeader { format, page_bits, elements, data_block: Addr::UNDEFINED }
+        FixedArrayHeader { format, page_bits, element_count: elements, data_block: Addr::UNDEFINED }
     }
 
     fn format_and_shape(&self) -> (ChunkEntryFormat, FixedArrayShape) {
-        (self.format, FixedArrayShape { elements: self.elements, page_bits: self.page_bits })
+        (self.format, FixedArrayShape { elements: self.element_count, page_bits: self.page_bits })
     }
 
     fn body_len(widths: Widths) -> u64 {
@@ -148,7 +148,7 @@ impl FixedArray {
         };
         FixedArrayDataBlock {
             header,
-            pages: Bitmap::zeros(bitmap as usize),
+            written_pages: Bitmap::zeros(bitmap as usize),
             elements: self.array.undefined_elements(elements),
         }
     }
@@ -185,7 +185,7 @@ impl FixedArray {
             return Ok(ElementLookup::Block(ElementBlock::FixedDataBlock(data_block.clone()), index as usize));
         }
         let (page, slot) = (index / self.elements_per_page(), index % self.elements_per_page());
-        if !data_block.read().pages.get(page as usize) {
+        if !data_block.read().written_pages.get(page as usize) {
             return Ok(ElementLookup::Unset(self.elements_per_page() - slot));
         }
         Ok(ElementLookup::Block(ElementBlock::Page(self.load_page(data_block.addr(), page)?), slot as usize))
@@ -196,7 +196,7 @@ impl FixedArray {
         let block = if addr.is_defined() {
             self.load_data_block(addr)?
         } else {
-            self.array.metadata.cache().check_allocation_limit(header.addr(), self.data_block_len())?;
+            self.array.metadata.cache().check_memory_limit(header.addr(), self.data_block_len())?;
             let block = self.array.metadata.create(self.data_block_space(), self.empty_data_block(header.addr()))?;
             header.update(|header| header.data_block = block.addr());
             block
@@ -208,12 +208,12 @@ impl FixedArray {
 
     fn page_for_writing(&self, data_block: &FixedDataBlock, number: u64) -> Result<FixedPage> {
         let addr = self.page_addr(data_block.addr(), number)?;
-        let in_use = data_block.read().pages.get(number as usize);
+        let in_use = data_block.read().written_pages.get(number as usize);
         let page = if in_use {
             self.load_page(data_block.addr(), number)?
         } else {
             let page = self.array.create_page(addr, self.elements_in_page(number))?;
-            data_block.update(|block| block.pages.set_if_clear(number as usize));
+            data_block.update(|block| block.written_pages.set_if_clear(number as usize));
             page
         };
         self.array.metadata.add_dependency(data_block, &page, DependencyKind::FixedArrayPage)?;
@@ -269,7 +269,7 @@ impl ChunkIndex for FixedArray {
         if let Some((_, block)) = self.header_and_data_block()? {
             // All of them lie in the file if the last one does.
             self.page_addr(block.addr(), self.page_count().saturating_sub(1))?;
-            let is_used = |page: &u64| block.read().pages.get(*page as usize);
+            let is_used = |page: &u64| block.read().written_pages.get(*page as usize);
             for page in (0..self.page_count()).filter(is_used) {
                 self.array.metadata.cache().forget_entry(self.page_addr(block.addr(), page)?);
             }

@@ -99,10 +99,10 @@ impl FractalHeap {
         let filtered = filters.filter(|filters| !filters.filters.is_empty());
         let filtered = filtered.map(|filters| FractalHeapFilterInfo { filters, ..FractalHeapFilterInfo::default() });
         let header = FractalHeapHeader {
-            id_bytes: id_len,
+            id_len: id_len,
             table,
-            max_managed_bytes: max_managed,
-            filtered,
+            max_managed_object_bytes: max_managed,
+            filter_info: filtered,
             ..FractalHeapHeader::default()
         };
         let len = encoded_len(&header, metadata.widths());
@@ -176,7 +176,7 @@ impl FractalHeap {
 
     fn read_huge_object(&self, header: &FractalHeapHeader, place: HugeLocation) -> Result<Vec<u8>> {
         let bytes = self.read_stored_huge_object(place.addr, place.stored_bytes)?;
-        match &header.filtered {
+        match &header.filter_info {
             None => Ok(bytes),
             Some(filtered) => self.unfilter_huge(&filtered.filters.filters, place, bytes),
         }
@@ -233,7 +233,7 @@ impl FractalHeap {
         self.reclaim_removed_objects(header, sections)?;
         let (max_managed, max_tiny) = {
             let header = header.read();
-            (header.max_managed_bytes.into(), header.id_format(self.metadata.widths()).max_tiny_bytes())
+            (header.max_managed_object_bytes.into(), header.id_format(self.metadata.widths()).max_tiny_object_bytes())
         };
         let len = object.len() as u64;
         if object.is_empty() {
@@ -243,7 +243,7 @@ impl FractalHeap {
         } else if object.len() <= max_tiny {
             header.update(|header| {
                 header.tiny_bytes = header.tiny_bytes.saturating_add(len);
-                header.tiny_objects = header.tiny_objects.saturating_add(1);
+                header.tiny_object_count = header.tiny_object_count.saturating_add(1);
             });
             Ok(HeapObjectLocation::Tiny(object.to_vec()))
         } else {
@@ -283,7 +283,7 @@ impl FractalHeap {
             HeapObjectLocation::Tiny(bytes) => {
                 header.update(|header| {
                     header.tiny_bytes = header.tiny_bytes.saturating_sub(bytes.len() as u64);
-                    header.tiny_objects = header.tiny_objects.saturating_sub(1);
+                    header.tiny_object_count = header.tiny_object_count.saturating_sub(1);
                 });
                 Ok(())
             }

@@ -70,7 +70,7 @@ impl ChunkIndex for ImplicitIndex {
         // All chunks are there from the start, so more than the file has room for are none.
         let cache = self.metadata.cache();
         let failed = |source| {
-            let action = h5live_cache::StorageAction::Length;
+            let action = h5live_cache::StorageAction::QueryLength;
             h5live_cache::Error::Io { action, at: 0, len: 0, source }
         };
         let end = match cache.is_read_only() {

@@ -101,7 +101,7 @@ impl LocalHeapStrings {
         let prefix = metadata.load(addr, len, LocalHeapPrefix::default)?;
         let (at, size) = {
             let prefix = prefix.read();
-            (prefix.data, prefix.size)
+            (prefix.data, prefix.data_size)
         };
         let data = if size == 0 { None } else { Some(metadata.load(at, size, LocalHeapData::default)?) };
         Ok(LocalHeapStrings { metadata: metadata.clone(), prefix, data })
@@ -114,7 +114,7 @@ impl LocalHeapStrings {
     pub fn create(metadata: &ObjectMetadataAccess, size: u64, space: &LocalHeapFreeSpace) -> Result<Self> {
         let data = LocalHeapData { bytes: vec![0; usize::try_from(size).unwrap_or(usize::MAX)] };
         let data = metadata.create(size, data)?;
-        let prefix = LocalHeapPrefix { size, free: None, data: data.addr() };
+        let prefix = LocalHeapPrefix { data_size: size, free_list_head: None, data: data.addr() };
         let prefix = metadata.create(LocalHeapPrefix::prefix_size(metadata.widths()) as u64, prefix)?;
         let mut strings = space.0.lock();
         strings.free_list.free_range(EMPTY_STRING_BYTES, size.saturating_sub(EMPTY_STRING_BYTES));
@@ -129,7 +129,7 @@ impl LocalHeapStrings {
 
     /// Bytes of the segment.
     pub fn segment_bytes(&self) -> u64 {
-        self.prefix.read().size
+        self.prefix.read().data_size
     }
 
     #[cfg(test)]
@@ -221,7 +221,7 @@ impl LocalHeapStrings {
     /// Computes the free space from the strings in use.
     fn rebuild_free_list(&self, known: &mut StringSpaceState, taken: &[u64]) {
         known.free_list.clear();
-        known.free_list.free_range(EMPTY_STRING_BYTES, self.prefix.read().size.saturating_sub(EMPTY_STRING_BYTES));
+        known.free_list.free_range(EMPTY_STRING_BYTES, self.prefix.read().data_size.saturating_sub(EMPTY_STRING_BYTES));
         // Keys of other programs may lead to strings that are no more.
         for (offset, string) in taken.iter().filter_map(|offset| Some((*offset, self.read_string(*offset).ok()?))) {
             known.free_list.remove_if_free(offset, padded_string_bytes(&string));
@@ -237,8 +237,8 @@ impl LocalHeapStrings {
             return Ok(());
         }
         self.free_blocks().into_iter().for_each(|block| strings.free_list.free_range(block.offset, block.size));
-        if let Some(data) = self.data.as_ref().filter(|_| self.prefix.read().free.is_some()) {
-            self.prefix.update(|prefix| prefix.free = None);
+        if let Some(data) = self.data.as_ref().filter(|_| self.prefix.read().free_list_head.is_some()) {
+            self.prefix.update(|prefix| prefix.free_list_head = None);
             // Nothing in the file tells of a list in a new segment.
             if !data.is_new() {
                 self.metadata.cache().remove_dependency(&self.prefix, data);
@@ -251,13 +251,13 @@ impl LocalHeapStrings {
 
     /// The free blocks that the file lists; none if the list is damaged.
     fn free_blocks(&self) -> Vec<LocalHeapFreeBlock> {
-        let (head, width) = (self.prefix.read().free, self.metadata.widths().length);
+        let (head, width) = (self.prefix.read().free_list_head, self.metadata.widths().length);
         self.with_data(|data| data.free_blocks(head, width)).unwrap_or_default()
     }
 
     /// Moves the strings to a segment that is at least half as large again, with at least `need` free bytes at its end.
     fn grow_segment(&mut self, strings: &mut StringSpaceState, need: u64) -> Result<()> {
-        let size = self.prefix.read().size;
+        let size = self.prefix.read().data_size;
         let more = need.max(size / 2).next_multiple_of(8);
         let grown = size.checked_add(more).ok_or(Error::HeapFull { at: self.prefix.addr() })?;
         let at = self.metadata.cache().space().alloc(grown, SpaceKind::Metadata)?;
@@ -270,13 +270,13 @@ impl LocalHeapStrings {
     fn move_segment_to(&mut self, at: Addr, size: u64) -> Result<()> {
         let (old, old_size) = {
             let prefix = self.prefix.read();
-            (prefix.data, prefix.size)
+            (prefix.data, prefix.data_size)
         };
         let mut bytes = self.with_data(|data| Ok(data.bytes.clone()))?;
         bytes.resize(usize::try_from(size).unwrap_or(usize::MAX), 0);
         let data = self.metadata.cache().insert_entry(at, self.metadata.owner(), LocalHeapData { bytes });
         self.add_dependency(&self.prefix, &data)?;
-        self.prefix.update(|prefix| (prefix.size, prefix.data) = (size, data.addr()));
+        self.prefix.update(|prefix| (prefix.data_size, prefix.data) = (size, data.addr()));
         if old_size > 0 {
             self.metadata.free_structure(old, old_size);
         }
@@ -314,7 +314,7 @@ impl LocalHeapStrings {
         let mut blocks: Vec<_> =
             strings.free_list.sections().map(|(offset, size)| LocalHeapFreeBlock { offset, size }).collect();
         strings.free_list.clear();
-        let old = self.prefix.read().size;
+        let old = self.prefix.read().data_size;
         let mut size = old;
         if let Some(last) = blocks.last_mut().filter(|last| last.offset.saturating_add(last.size) == old) {
             let kept = last.offset.next_multiple_of(8).max(MIN_SEGMENT_BYTES).min(old);
@@ -336,7 +336,7 @@ impl LocalHeapStrings {
         let width = self.metadata.widths().length;
         let free = data.update(|data| data.set_free_blocks(&blocks, width));
         self.add_dependency(&self.prefix, data)?;
-        self.prefix.update(|prefix| (prefix.size, prefix.free) = (size, free));
+        self.prefix.update(|prefix| (prefix.data_size, prefix.free_list_head) = (size, free));
         if let Some(end) = at.get().filter(|_| size < old && place.is_none()).and_then(|at| at.checked_add(size)) {
             cache.space().free_metadata(Addr::new(end), old - size);
         }
@@ -348,7 +348,7 @@ impl LocalHeapStrings {
         let widths = self.metadata.widths();
         let (data, size) = {
             let prefix = self.prefix.read();
-            (prefix.data, prefix.size)
+            (prefix.data, prefix.data_size)
         };
         if size > 0 {
             self.metadata.free_structure(data, size);

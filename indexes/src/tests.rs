@@ -83,7 +83,7 @@ fn refuses_tables_that_take_more_memory_than_may_be_allocated() {
     let too_large = |index: &dyn ChunkIndex, coord: &[u64]| {
         let element = ChunkIndexEntry::unfiltered(Addr::new(4096));
         let error = index.set_chunk_entry(&ChunkCoord::new(coord), element, None).unwrap_err();
-        let is_allocation = matches!(error, crate::Error::Cache(h5live_cache::Error::Allocation { .. }));
+        let is_allocation = matches!(error, crate::Error::Cache(h5live_cache::Error::MemoryAllocation { .. }));
         assert!(is_allocation, "{error}");
     };
     let unfiltered = ChunkEntryFormat::Unfiltered;
@@ -95,7 +95,7 @@ fn refuses_tables_that_take_more_memory_than_may_be_allocated() {
         let array = FixedArray::new(metadata(), root(Addr::UNDEFINED), line, unfiltered, 31).unwrap();
         too_large(&array, &[7]);
     }
-    let parameters = ExtensibleArrayParameters { max_bits: 63, ..Default::default() };
+    let parameters = ExtensibleArrayParameters { element_index_bits: 63, ..Default::default() };
     let line = || LinearChunkOrder::new(&grid, &[UNLIMITED]).unwrap();
     let array = ExtensibleArray::new(metadata(), root(Addr::UNDEFINED), line(), unfiltered, parameters).unwrap();
     too_large(&array, &[1 << 62]);
@@ -113,7 +113,7 @@ fn btree1(cache: &Arc<Cache>, root: Arc<Root>, k: u16) -> ChunkBtree1 {
 fn element(seed: u64, format: ChunkEntryFormat) -> ChunkIndexEntry {
     let (size, filter_mask) =
         if format == ChunkEntryFormat::Unfiltered { (0, 0) } else { (seed % 999 + 1, seed as u32 % 4) };
-    ChunkIndexEntry { addr: Addr::new(seed * 8 + 8), size, filter_mask }
+    ChunkIndexEntry { addr: Addr::new(seed * 8 + 8), stored_size: size, filter_mask }
 }
 
 type Make<'a> = &'a dyn Fn(&Arc<Cache>, Arc<Root>) -> Box<dyn ChunkIndex>;
@@ -276,7 +276,7 @@ fn what_lies_outside_is_refused() {
     let value = element(1, FILTERED);
     assert!(array.set_chunk_entry(&ChunkCoord::new(&[3, 0]), value, None).is_err());
     assert!(array.set_chunk_entry(&ChunkCoord::new(&[0]), value, None).is_err());
-    let large = ChunkIndexEntry { size: 1 << 24, ..value };
+    let large = ChunkIndexEntry { stored_size: 1 << 24, ..value };
     assert!(array.set_chunk_entry(&ChunkCoord::new(&[0, 0]), large, None).is_err());
     assert_eq!(array.get_chunk_entry(&ChunkCoord::new(&[9, 0])).unwrap(), None);
 }
@@ -288,7 +288,7 @@ fn children_reach_the_file_before_what_points_to_them() {
     let cache = Arc::new(cache);
     let array = extensible(&cache, root(Addr::UNDEFINED), ChunkEntryFormat::Unfiltered);
     array.set_chunk_entry(&ChunkCoord::new(&[150_000, 1]), element(1, ChunkEntryFormat::Unfiltered), None).unwrap();
-    let plan = cache.plan_flush(FlushScope::All).unwrap();
+    let plan = cache.begin_flush(FlushScope::All).unwrap();
     let order: Vec<_> = plan
         .steps()
         .iter()

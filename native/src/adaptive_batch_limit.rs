@@ -18,7 +18,7 @@ impl AdaptiveBatchLimit {
     }
 
     /// An attempt begins. If it is not the first one at this part, the one before was in vain.
-    pub fn begin_attempt(&mut self) {
+    pub fn shrink_if_retrying(&mut self) {
         if let Some(read) = self.last_read.take() {
             self.max_items = (read / 2).max(MIN_PART_ITEMS);
         }

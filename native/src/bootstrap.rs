@@ -106,8 +106,8 @@ impl OpenOptions {
         let image = retry.retry(|| load_cache_image(&cache, &superblock))?;
         if !image.is_empty() {
             let rule = "the structures of a metadata cache image do not overlap";
-            let header = superblock.extension;
-            let storage = StaticOverlay::new(storage, image).ok_or(Error::Object { header, rule })?;
+            let header = superblock.extension_or_free_space;
+            let storage = StaticOverlay::new(storage, image).ok_or(Error::DamagedObject { header, rule })?;
             cache = Arc::new(Cache::new_read_only(Arc::new(storage), self.cache_options(&superblock)));
         }
         let heap_reader = Arc::<GlobalHeapReader>::default();
@@ -129,7 +129,7 @@ impl OpenOptions {
         let SessionMedium { path, storage, lock } = medium;
         let LocatedSuperblock { offset: at, mut superblock, unclean_close, other_handles } = found;
         member_files::refuse_revisions(&path)?;
-        let left = unclean_close.filter(|_| !self.left_whole || superblock.version < 3);
+        let left = unclean_close.filter(|_| !self.skips_recovery || superblock.version < 3);
         if superblock.driver_info.is_defined() {
             return Err(Error::Model(model::Error::Unsupported("changing a file that is cut into several")));
         }
@@ -168,7 +168,7 @@ impl OpenOptions {
         if self.mode == Mode::SwmrWrite && superblock.version < 3 {
             cache.start_publishing_generations(generation)?;
         }
-        match self.headroom {
+        match self.eof_headroom_bytes {
             headroom if self.mode == Mode::SwmrWrite && headroom > 0 => cache.preextend_superblock_eof(headroom)?,
             _ => cache.write_superblock()?,
         }
@@ -177,7 +177,7 @@ impl OpenOptions {
         let parts = SessionParts { cache, status, superblock, lock, retry, heap_reader };
         let session = NativeSession::new(parts, self, &path)?;
         if self.mode == Mode::SwmrWrite {
-            session.allow_readers()?;
+            session.adjust_lock_for_readers()?;
         }
         session.drop_cache_image_and_free_list()?;
         recovery_scan::apply_repairs(
@@ -269,8 +269,10 @@ impl OpenOptions {
         };
         session.cache.flush(FlushScope::All)?;
         session.superblock.root = root.clone();
-        session.superblock.extension = extension;
-        session.status.change_superblock(|superblock| (superblock.root, superblock.extension) = (root, extension));
+        session.superblock.extension_or_free_space = extension;
+        session
+            .status
+            .change_superblock(|superblock| (superblock.root, superblock.extension_or_free_space) = (root, extension));
         session.cache.write_superblock()?;
         Ok(session)
     }

@@ -209,7 +209,7 @@ impl NativeDataset {
             self.check_not_deleted()?;
             self.check_not_moved(&self.state(), chunk)
         };
-        if reading.has_any_chunk_moved() {
+        if reading.has_any_chunk_ever_moved() {
             check()?;
         }
         // Chunks that went through filters are written as a whole. Of other chunks, a writer may have parts that are not in
@@ -237,7 +237,7 @@ impl NativeDataset {
 
     fn stored_chunk(&self, state: &DatasetState, coord: &ChunkCoord, element: ChunkIndexEntry) -> StoredChunk {
         let size = match state.layout.chunk_entry_format() {
-            Some(ChunkEntryFormat::Filtered(_)) => element.size,
+            Some(ChunkEntryFormat::Filtered(_)) => element.stored_size,
             _ => state.spec.chunk_bytes().unwrap_or(0),
         };
         StoredChunk { coord: coord.clone(), offset: element.addr.get(), size, filter_mask: element.filter_mask }
@@ -268,7 +268,7 @@ impl NativeDataset {
             let read = self.with_layout(|state| {
                 state.check_layout_covers_elements()?;
                 let NativeLayout::Chunked(index, ..) = &state.layout else { return Ok(None) };
-                limit.begin_attempt();
+                limit.shrink_if_retrying();
                 let (mut part, mut is_ended) = (Vec::new(), false);
                 let walked = index.for_each_chunk_after(after.as_ref(), &mut |coord, element| {
                     part.push(self.stored_chunk(state, &coord, element));

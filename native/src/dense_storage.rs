@@ -127,11 +127,11 @@ impl<N: Btree2Record + Default, O: Btree2Record + Default> DenseStorage<N, O> {
     ///
     /// # Errors
     /// If a structure cannot be read.
-    pub fn depend_on_heap(&self) -> Result<()> {
+    pub fn make_indexes_wait_for_heap(&self) -> Result<()> {
         let heap = self.heap.dependency_node()?;
-        self.names.depend_on(&heap, DependencyKind::Dense)?;
+        self.names.depend_on(&heap, DependencyKind::DenseStorage)?;
         if let Some(order) = &self.order {
-            order.depend_on(&heap, DependencyKind::Dense)?;
+            order.depend_on(&heap, DependencyKind::DenseStorage)?;
         }
         Ok(())
     }
@@ -143,9 +143,9 @@ impl<N: Btree2Record + Default, O: Btree2Record + Default> DenseStorage<N, O> {
     /// If a structure cannot be read.
     pub fn add_flush_parent(&self, header: &CachedHeader) -> Result<()> {
         let heap = self.heap.dependency_node()?;
-        self.names.depend_on_with_parents(&heap, header.chunk_nodes(), DependencyKind::Dense)?;
+        self.names.depend_on_with_parents(&heap, header.chunk_nodes(), DependencyKind::DenseStorage)?;
         if let Some(order) = &self.order {
-            order.depend_on_with_parents(&heap, header.chunk_nodes(), DependencyKind::Dense)?;
+            order.depend_on_with_parents(&heap, header.chunk_nodes(), DependencyKind::DenseStorage)?;
         }
         Ok(())
     }

@@ -35,7 +35,7 @@ pub enum Error {
     Index(#[from] IndexError),
     /// A message of an object header is damaged.
     #[error("the object header at {header} is damaged")]
-    Message {
+    DamagedMessage {
         /// The object header.
         header: Addr,
         /// The fault of the message.
@@ -43,7 +43,7 @@ pub enum Error {
     },
     /// One of the files into which a file was cut could not be opened.
     #[error("cannot open the member {}", .file.display())]
-    Member {
+    MemberFile {
         /// The member.
         file: PathBuf,
         /// The system's error.
@@ -51,7 +51,7 @@ pub enum Error {
     },
     /// A raw file that holds elements could not be read.
     #[error("cannot read the raw file {}", .file.display())]
-    External {
+    ExternalRawFile {
         /// The file, as the dataset names it.
         file: PathBuf,
         /// The system's error.
@@ -59,7 +59,7 @@ pub enum Error {
     },
     /// A raw file that would be written is an HDF5 file, which a process writes.
     #[error("cannot write the raw file {}: it is an HDF5 file", .file.display())]
-    ExternalHdf5 {
+    RawFileIsHdf5 {
         /// The file, as the dataset names it.
         file: PathBuf,
         /// Who writes it.
@@ -70,7 +70,7 @@ pub enum Error {
     Encode(#[from] EncodeError),
     /// Structures of an object contradict each other, or lead nowhere.
     #[error("the object at {header} is damaged: {rule}")]
-    Object {
+    DamagedObject {
         /// The object header.
         header: Addr,
         /// The rule that does not hold.
@@ -94,7 +94,7 @@ impl Error {
     pub fn file_change(&self) -> Option<ForeignFileChange> {
         match self {
             Error::Swmr(error) => error.file_change(),
-            _ => matches!(self.cache(), Some(CacheError::Cut { .. })).then_some(ForeignFileChange::Truncated),
+            _ => matches!(self.cache(), Some(CacheError::Truncated { .. })).then_some(ForeignFileChange::Truncated),
         }
     }
 
@@ -106,7 +106,7 @@ impl Error {
             _ => {}
         }
         match self.cache()? {
-            CacheError::PastEnd { .. } | CacheError::Undefined => Some(SwmrInvariant::NoDanglingAddress),
+            CacheError::PastEnd { .. } | CacheError::UndefinedAddr => Some(SwmrInvariant::NoDanglingAddress),
             CacheError::Decode { source, .. } => match source.fault {
                 Fault::Checksum { .. } => Some(SwmrInvariant::TornWritesAreSeen),
                 // There is another structure, or none.
@@ -123,11 +123,11 @@ impl Error {
             return StoreErrorKind::Changed(change);
         }
         match self {
-            Error::Swmr(error) | Error::ExternalHdf5 { source: error, .. } => error.kind(),
-            Error::Member { source, .. } | Error::External { source, .. } => source.into(),
+            Error::Swmr(error) | Error::RawFileIsHdf5 { source: error, .. } => error.kind(),
+            Error::MemberFile { source, .. } | Error::ExternalRawFile { source, .. } => source.into(),
             Error::Torn { .. } => StoreErrorKind::Torn,
             Error::Cache(error) | Error::Index(IndexError::Cache(error)) => store_kind_of_cache_error(error),
-            Error::Index(_) | Error::Message { .. } | Error::Object { .. } => StoreErrorKind::Damaged,
+            Error::Index(_) | Error::DamagedMessage { .. } | Error::DamagedObject { .. } => StoreErrorKind::Damaged,
             _ => StoreErrorKind::Io,
         }
     }
@@ -146,7 +146,7 @@ impl RetryError for Error {
     fn may_be_torn(&self) -> bool {
         match self {
             Error::Swmr(error) => error.may_be_torn(),
-            Error::Message { .. } | Error::Object { .. } => true,
+            Error::DamagedMessage { .. } | Error::DamagedObject { .. } => true,
             Error::Index(error) if error.may_be_torn() => true,
             _ => self.cache().is_some_and(|error| matches!(error, CacheError::Decode { .. }) || error.may_be_torn()),
         }
@@ -159,8 +159,8 @@ impl RetryError for Error {
     fn addr(&self) -> Option<Addr> {
         match self {
             Error::Index(IndexError::Contradiction { at, .. })
-            | Error::Message { header: at, .. }
-            | Error::Object { header: at, .. } => Some(*at),
+            | Error::DamagedMessage { header: at, .. }
+            | Error::DamagedObject { header: at, .. } => Some(*at),
             Error::Torn { source, .. } => source.addr(),
             _ => match self.cache()? {
                 CacheError::Decode { at, .. } | CacheError::PastEnd { at, .. } => Some(*at),
@@ -181,11 +181,11 @@ impl RetryError for Error {
 fn store_kind_of_cache_error(error: &CacheError) -> StoreErrorKind {
     match error {
         CacheError::Io { source, .. } => source.into(),
-        CacheError::Full { .. } => StoreErrorKind::StorageFull,
+        CacheError::AddressSpaceFull { .. } => StoreErrorKind::StorageFull,
         CacheError::PastEnd { .. }
         | CacheError::Decode { .. }
         | CacheError::WrongType { .. }
-        | CacheError::Undefined => StoreErrorKind::Damaged,
+        | CacheError::UndefinedAddr => StoreErrorKind::Damaged,
         _ => StoreErrorKind::Io,
     }
 }

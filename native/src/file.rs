@@ -104,7 +104,7 @@ impl Store for NativeFile {
             let _lock = self.0.lock_header_if_writable(addr);
             let header = self.group(group)?;
             let links = LinkStorage::load(&self.0, &header)?;
-            links.count_lookup_for_link_cache(&self.0, &header);
+            links.count_lookup_and_maybe_cache(&self.0, &header);
             links.find_link(&header, name)
         })?;
         Ok(found)
@@ -208,7 +208,7 @@ impl Store for NativeFile {
             Ok(if element.length == 0 { GlobalHeapId::NOWHERE } else { element.place })
         };
         let places: std::result::Result<Vec<_>, _> = elements.iter().map(place).collect();
-        let places = places.map_err(|source| Error::Message { header: Addr::UNDEFINED, source })?;
+        let places = places.map_err(|source| Error::DamagedMessage { header: Addr::UNDEFINED, source })?;
         Ok(self.0.global_heap.with_objects(&places, each)?)
     }
 

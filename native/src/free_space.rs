@@ -37,7 +37,7 @@ impl NativeSession {
     ///
     /// # Errors
     /// If a manager cannot be read.
-    pub fn take_over_free_space(&self, info: &mut FileSpaceInfo) -> Result<Vec<ManagedSection>> {
+    pub fn take_managed_sections(&self, info: &mut FileSpaceInfo) -> Result<Vec<ManagedSection>> {
         let mut sections = Vec::new();
         let page = Some(info.page_size).filter(|_| is_paged(info));
         for (number, manager) in info.managers.iter_mut().flatten().enumerate() {
@@ -68,13 +68,16 @@ impl NativeSession {
         if !header.section_list_addr.is_defined() {
             return Ok(());
         }
-        if header.stored_sections > MAX_SECTIONS {
-            return Err(Error::Object { header: addr, rule: "a free-space manager has a sensible number of sections" });
+        if header.stored_section_count > MAX_SECTIONS {
+            return Err(Error::DamagedObject {
+                header: addr,
+                rule: "a free-space manager has a sensible number of sections",
+            });
         }
         let list =
             metadata.load(header.section_list_addr, header.section_list_used_bytes, || header.blank_section_list())?;
         for group in list.read().groups.iter().filter(|group| group.size >= min_size) {
-            sections.extend(group.sections.iter().map(|section| (section.addr, group.size, kind)));
+            sections.extend(group.sections.iter().map(|section| (section.offset, group.size, kind)));
         }
         self.cache.forget_entry(header.section_list_addr);
         sections.extend(
@@ -154,14 +157,14 @@ impl NativeSession {
         let widths = self.cache.widths();
         let mut by_size: BTreeMap<u64, Vec<FreeSection>> = BTreeMap::new();
         for (addr, len) in sections {
-            by_size.entry(*len).or_default().push(FreeSection { addr: *addr, class, blocks: None });
+            by_size.entry(*len).or_default().push(FreeSection { offset: *addr, class, blocks: None });
         }
         let groups: Vec<_> = by_size.into_iter().map(|(size, sections)| SameSizeSections { size, sections }).collect();
         let count = sections.len() as u64;
         let mut header = FreeSpaceHeader {
             free_bytes: sections.iter().fold(0, |sum, (_, len)| sum.saturating_add(*len)),
             section_count: count,
-            stored_sections: count,
+            stored_section_count: count,
             address_bits: ADDRESS_BITS,
             ..FreeSpaceHeader::default()
         };

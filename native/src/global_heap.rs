@@ -64,7 +64,7 @@ fn collection_bytes(objects: &[&[u8]], before: u64, widths: Widths) -> u64 {
     }
     let wanted = if objects.len() > 1 { together } else { 0 };
     let wanted = wanted.max(before.saturating_mul(2)).min(MAX_NEW_COLLECTION_BYTES);
-    GlobalHeapCollection::collection_bytes_for(first, widths).max(wanted)
+    GlobalHeapCollection::collection_size_for(first, widths).max(wanted)
 }
 
 /// Puts `objects` into the collection at `at`, as far as they fit, and adds their places. Returns how many there are.
@@ -93,7 +93,7 @@ impl GlobalHeap {
     /// If there is no space.
     pub fn write_object(&self, bytes: &[u8]) -> Result<GlobalHeapId> {
         let place = self.write_objects(&[bytes])?.first().copied();
-        place.ok_or(Error::Object { header: Addr::UNDEFINED, rule: "an object of a global heap has a place" })
+        place.ok_or(Error::DamagedObject { header: Addr::UNDEFINED, rule: "an object of a global heap has a place" })
     }
 
     /// Puts objects into a global heap, and returns the place of each. New collections are filled before the cache has them.
@@ -128,7 +128,7 @@ impl GlobalHeap {
         let mut collection = GlobalHeapCollection::new(size, widths);
         let at = self.cache.space().alloc(size, SpaceKind::Metadata)?;
         if fill_collection(&mut collection, at, objects, widths, places) == 0 {
-            return Err(Error::Object { header: at, rule: "a new collection has room for its first object" });
+            return Err(Error::DamagedObject { header: at, rule: "a new collection has room for its first object" });
         }
         let room = collection.free_bytes() > 0;
         let collection = self.cache.insert_entry(at, Owner::new(at), collection);
@@ -193,7 +193,8 @@ impl GlobalHeap {
         look: impl FnOnce(&GlobalHeapCollection) -> Option<T>,
     ) -> Result<T> {
         let at = place.collection;
-        let gone = || Error::Object { header: at, rule: "a collection of a global heap has what is referred to" };
+        let gone =
+            || Error::DamagedObject { header: at, rule: "a collection of a global heap has what is referred to" };
         if self.is_follower {
             let collection = self.retry.retry(|| {
                 let collection = self.reader.get_or_read_collection(at, || self.read_collection(at))?;
@@ -228,7 +229,7 @@ impl GlobalHeap {
     }
 
     /// How many objects wait to be removed.
-    pub fn pending_removals(&self) -> usize {
+    pub fn pending_removal_count(&self) -> usize {
         self.writer.lock().removed.count()
     }
 
@@ -309,7 +310,7 @@ impl GlobalHeap {
         let writer = self.writer.lock();
         header
             .chunk_nodes()
-            .try_for_each(|node| writer.add_flush_parent(&self.cache, node, DependencyKind::MetadataHeap))
+            .try_for_each(|node| writer.add_flush_parent(&self.cache, node, DependencyKind::MetadataGlobalHeap))
     }
 
     /// A flush of the whole file begins, or of a part of it. Returns what [`end_flush`](Self::end_flush) takes.
@@ -317,9 +318,9 @@ impl GlobalHeap {
         self.writer.lock().begin_flush()
     }
 
-    /// Ends the flush that began as `generation`.
-    pub fn end_flush(&self, generation: u64) {
-        self.writer.lock().end_flush(&self.cache, generation);
+    /// Ends the flush that began as `flush_number`.
+    pub fn end_flush(&self, flush_number: u64) {
+        self.writer.lock().end_flush(&self.cache, flush_number);
     }
 }
 

@@ -13,7 +13,7 @@ use h5live_format::messages::{
     Comment, Continuation, Message, MessageType, ModificationTime, OldModificationTime, ReferenceCount,
 };
 use h5live_format::{
-    Addr, ContinuationChunk, ObjectHeader, ObjectHeaderPrefix, RawMessage, Widths, decode, decode_prefix,
+    Addr, ContinuationChunk, FirstHeaderChunk, ObjectHeaderPrefix, RawMessage, Widths, decode, decode_prefix,
     decode_prefix_with,
 };
 use h5live_indexes::ObjectMetadataAccess;
@@ -37,7 +37,7 @@ const MAX_HEADER_CHUNKS: usize = 4096;
 #[derive(Debug, Clone)]
 pub(crate) enum HeaderChunk {
     /// The first, in the cache.
-    First(Handle<ObjectHeader>),
+    First(Handle<FirstHeaderChunk>),
     /// A continuation, in the cache.
     Next(Handle<ContinuationChunk>),
 }
@@ -55,7 +55,11 @@ impl HeaderChunk {
         match self {
             HeaderChunk::First(chunk) => chunk.update(|chunk| {
                 let done = change(&mut chunk.messages);
-                fill_with_unused_message(&mut chunk.messages, chunk.prefix.message_header_len(), chunk.prefix.size);
+                fill_with_unused_message(
+                    &mut chunk.messages,
+                    chunk.prefix.message_header_len(),
+                    chunk.prefix.messages_size,
+                );
                 done
             }),
             HeaderChunk::Next(chunk) => chunk.update(|chunk| {
@@ -212,7 +216,7 @@ impl CachedHeader {
     }
 
     /// The first chunk, and the position in it of the message of type `kind`, if it is there.
-    pub fn find_in_first_chunk(&self, kind: MessageType) -> Option<(&Handle<ObjectHeader>, usize)> {
+    pub fn find_in_first_chunk(&self, kind: MessageType) -> Option<(&Handle<FirstHeaderChunk>, usize)> {
         let Some(HeaderChunk::First(first)) = self.chunks.first() else { return None };
         let spot = first.read().messages.iter().position(|message| message.kind == kind)?;
         Some((first, spot))
@@ -317,7 +321,7 @@ impl CachedHeader {
     }
 
     /// Whether there are no messages: the object is deleted.
-    pub fn has_no_messages(&self) -> bool {
+    pub fn is_tombstone(&self) -> bool {
         self.find_position(|message| !message.is_unused()).is_none()
     }
 
@@ -414,11 +418,11 @@ impl CachedHeader {
 
     /// The error of an object that breaks `rule`.
     pub fn damaged_error(&self, rule: &'static str) -> Error {
-        Error::Object { header: self.addr(), rule }
+        Error::DamagedObject { header: self.addr(), rule }
     }
 
     fn message_error(&self, source: h5live_format::DecodeError) -> Error {
-        Error::Message { header: self.addr(), source }
+        Error::DamagedMessage { header: self.addr(), source }
     }
 }
 
@@ -428,12 +432,12 @@ fn must_stay_in_first_chunk(message: &RawMessage) -> bool {
 }
 
 /// Reads the first chunk: its size is known only when its beginning has been read.
-fn read_first_chunk(metadata: &ObjectMetadataAccess, at: Addr) -> h5live_cache::Result<ObjectHeader> {
+fn read_first_chunk(metadata: &ObjectMetadataAccess, at: Addr) -> h5live_cache::Result<FirstHeaderChunk> {
     let cache = metadata.cache();
     let widths = metadata.widths();
     let wrong = |source| h5live_cache::Error::Decode { at, source };
     let mut first = [0; FIRST_READ_BYTES];
-    let bytes = cache.read_slice_to_eof(at, &mut first)?;
+    let bytes = cache.read_uncached_into(at, &mut first)?;
     // Nearly all are complete. Other faults are found below.
     if let Ok((header, _)) = decode_prefix(bytes, widths) {
         return Ok(header);

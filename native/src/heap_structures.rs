@@ -68,13 +68,13 @@ impl HeapStructures {
         let mut last = self.last_dense_links.lock();
         if let Some((group, links)) = &*last
             && *group == metadata.owner()
-            && links.is_at(info.heap, info.names, info.order)
+            && links.is_at(info.heap, info.name_index, info.order_index)
         {
             self.changed_owners.lock().insert(group.header());
             return links.clone();
         }
         let heap = self.fractal_heap_for_writing(metadata, info.heap);
-        let links = Arc::new(DenseLinkStorage::new(metadata, heap, info.names, info.order));
+        let links = Arc::new(DenseLinkStorage::new(metadata, heap, info.name_index, info.order_index));
         *last = Some((metadata.owner(), links.clone()));
         links
     }
@@ -142,7 +142,7 @@ impl HeapStructures {
     ///
     /// # Errors
     /// If a structure cannot be read.
-    pub fn reclaim_all(&self) -> Result<bool> {
+    pub fn reclaim_freed_space(&self) -> Result<bool> {
         let heaps: Vec<_> = self.changed_heaps.lock().values().cloned().collect();
         let mut settled = false;
         for heap in heaps {
@@ -158,19 +158,19 @@ impl HeapStructures {
     ///
     /// # Errors
     /// If its heap cannot be read.
-    pub fn track_freed_name_heap(&self, table: &SymbolTable) -> Result<()> {
+    pub fn record_removed_names(&self, table: &SymbolTable) -> Result<()> {
         self.removed_name_bytes.fetch_max(table.name_heap_bytes()?, Ordering::Relaxed);
         Ok(())
     }
 
     /// Bytes of the largest heap in which the next flush makes names free, which the flush may have to write; 0 for
     /// none.
-    pub fn max_freed_name_heap_bytes(&self) -> u64 {
+    pub fn max_reclaimable_name_heap_bytes(&self) -> u64 {
         self.removed_name_bytes.load(Ordering::Relaxed)
     }
 
     /// A whole flush begins.
-    pub fn reset_freed_name_heap(&self) {
+    pub fn reset_reclaimable_name_heap_bytes(&self) {
         self.removed_name_bytes.store(0, Ordering::Relaxed);
     }
 

@@ -92,7 +92,7 @@ impl LinkStorage {
     }
 
     /// Something has been sought among these links.
-    pub fn count_lookup_for_link_cache(&self, session: &NativeSession, header: &CachedHeader) {
+    pub fn count_lookup_and_maybe_cache(&self, session: &NativeSession, header: &CachedHeader) {
         if let LinkStorage::Dense(dense) = self
             && session.file_cannot_change()
         {
@@ -159,7 +159,7 @@ fn load_link_table(links: &DenseLinks, header: &CachedHeader, room: usize) -> Re
         return Ok(None);
     }
     let whole = links.for_each_encoded_link(&mut |bytes| {
-        match LinkMessage::peek_hard_link(bytes, header.widths()) {
+        match LinkMessage::peek_plain_hard_link(bytes, header.widths()) {
             Some((name, _)) => table.add_link(bytes, name),
             None => table.add_link(bytes, DenseLinks::decode_link(header, bytes)?.name.as_bytes()),
         }

@@ -118,7 +118,7 @@ fn read_le_u64(data: &[u8], at: usize) -> Option<u64> {
 fn open_member(path: &Path) -> Result<FileStorage> {
     match File::open(path) {
         Ok(file) => Ok(FileStorage::new(file)),
-        Err(source) => Err(Error::Member { file: path.to_owned(), source }),
+        Err(source) => Err(Error::MemberFile { file: path.to_owned(), source }),
     }
 }
 

@@ -23,13 +23,13 @@ use crate::session::NativeSession;
 use crate::{Error, Result};
 
 /// Bytes of unused space in the header of a new group, for links.
-const GROUP_ROOM: ReservedHeaderSpace = ReservedHeaderSpace::More(320);
+const GROUP_ROOM: ReservedHeaderSpace = ReservedHeaderSpace::AtEnd(320);
 
 /// Bytes of unused space in the header of a new group of the old style, for attributes.
-const SYMBOL_TABLE_GROUP_ROOM: ReservedHeaderSpace = ReservedHeaderSpace::More(64);
+const SYMBOL_TABLE_GROUP_ROOM: ReservedHeaderSpace = ReservedHeaderSpace::AtEnd(64);
 
 /// Bytes of unused space in the header of a new committed datatype, for attributes.
-const DATATYPE_ROOM: ReservedHeaderSpace = ReservedHeaderSpace::More(64);
+const DATATYPE_ROOM: ReservedHeaderSpace = ReservedHeaderSpace::AtEnd(64);
 
 /// The flag of a message that another header holds.
 const SHARED_FLAG: MessageFlags = MessageFlags(0x03);
@@ -100,7 +100,7 @@ impl NativeSession {
         ObjectHeaderPrefix {
             version,
             attribute_order_tracked: tracked,
-            attributes_indexed: order == CreationOrder::Indexed,
+            attribute_order_indexed: order == CreationOrder::Indexed,
             attribute_phase: (phase != AttributePhaseChange::default() && version > 1).then_some(phase),
             times,
             ..ObjectHeaderPrefix::default()
@@ -114,8 +114,8 @@ impl NativeSession {
         }
         let phase = LinkPhaseChange { max_compact, min_dense };
         let info = LinkInfo {
-            max_creation_order: (order >= CreationOrder::Tracked).then_some(0),
-            order: (order == CreationOrder::Indexed).then_some(Addr::UNDEFINED),
+            next_creation_order: (order >= CreationOrder::Tracked).then_some(0),
+            order_index: (order == CreationOrder::Indexed).then_some(Addr::UNDEFINED),
             ..LinkInfo::default()
         };
         let choices = GroupInfo { phase: (phase != LinkPhaseChange::default()).then_some(phase), estimate: None };

@@ -71,7 +71,7 @@ impl ObjectHeaders {
     }
 
     /// The file is closed: no header is read from here on.
-    pub fn close(&self) {
+    pub fn mark_closed(&self) {
         self.is_closed.store(true, Ordering::Release);
     }
 
@@ -103,19 +103,19 @@ impl ObjectHeaders {
     pub fn load_header(&self, addr: Addr) -> Result<CachedHeader> {
         self.check_open()?;
         if !addr.is_defined() {
-            return Err(Error::Object { header: addr, rule: "its address is defined" });
+            return Err(Error::DamagedObject { header: addr, rule: "its address is defined" });
         }
         if self.is_deleted(addr) {
             return Err(no_object_error(addr));
         }
         self.retry.retry(|| {
             if self.mode == Mode::SwmrRead {
-                self.cache.revalidate_if_header_cached(Owner::new(addr));
+                self.cache.revalidate_or_evict_owner(Owner::new(addr));
             }
             let header = CachedHeader::load_header(&self.object_metadata(addr), self.mode.writes())?;
             self.heap_reader.forget_all();
             // Its last link went while it was followed.
-            if header.has_no_messages() { Err(no_object_error(addr)) } else { Ok(header) }
+            if header.is_tombstone() { Err(no_object_error(addr)) } else { Ok(header) }
         })
     }
 }

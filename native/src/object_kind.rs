@@ -46,7 +46,7 @@ pub(crate) fn link_storage(header: &CachedHeader) -> Result<LinkOrAttributeStora
     let choices = header.get_message::<GroupInfo>()?.unwrap_or_default();
     let LinkPhaseChange { max_compact, min_dense } = choices.phase.unwrap_or_default();
     Ok(LinkOrAttributeStorageSpec {
-        order: creation_order(info.max_creation_order.is_some(), info.order.is_some()),
+        order: creation_order(info.next_creation_order.is_some(), info.order_index.is_some()),
         max_compact,
         min_dense,
     })

@@ -46,7 +46,7 @@ impl OpenOptions {
             locking: self.locking,
             take_over: self.take_over,
             takes_turns: self.takes_turns,
-            names_writer: self.names_writer,
+            names_writer: self.reports_writer_process,
         }
     }
 
@@ -84,6 +84,6 @@ impl OpenOptions {
 
     fn file_storage(&self, file: File) -> FileStorage {
         let storage = FileStorage::new(file);
-        if self.mapped { storage } else { storage.without_mmap() }
+        if self.use_mmap { storage } else { storage.without_mmap() }
     }
 }

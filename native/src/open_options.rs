@@ -46,9 +46,9 @@ pub struct OpenOptions {
     pub leaves_live: bool,
     /// The last writer has closed the file so that it stays live, and the power has not failed since: the file needs no
     /// recovery, whatever its flags say.
-    pub left_whole: bool,
+    pub skips_recovery: bool,
     /// Who cannot write a file because it has a live writer is told its process, which is looked for among all.
-    pub names_writer: bool,
+    pub reports_writer_process: bool,
     /// The first bytes of a new file, before the superblock; padded with zeros.
     pub user_block: Vec<u8>,
     /// The root group of a new file.
@@ -58,30 +58,30 @@ pub struct OpenOptions {
     pub space: FileSpaceSettings,
     /// Whether each flush of the whole file is durable. A durable flush returns when everything survives a power
     /// failure. It orders its writes so that durable data is not lost meanwhile.
-    pub durable: bool,
+    pub durable_flushes: bool,
     /// Who may follow a live file.
     pub readers: AllowedReaders,
     /// The grace: while only readers of h5live follow, freed space (copied index nodes, replaced chunks, deleted objects)
     /// is used again this long after the flush that made it unreachable. At least one second, on which h5live's readers
     /// rely; [`Duration::MAX`] for never.
-    pub grace: Duration,
+    pub reuse_grace: Duration,
     /// Whether such space of a live file for any readers is used again when the system says that nobody else has the file
     /// open (Linux, file systems of this machine). Else it is never used again in the session.
-    pub reuse_unread: bool,
+    pub reuse_when_exclusive: bool,
     /// Most bytes of such space that wait for readers to close the file.
-    pub max_resting_bytes: u64,
+    pub max_unreclaimed_bytes: u64,
     /// Headroom: bytes beyond its end that a file announces as soon as others may follow. Readers of libhdf5 never look
     /// at the end again. With headroom they can follow new objects, dense links and attributes, elements of variable
     /// length and contiguous data that come to lie there. Without it, they can follow only elements of datasets that
     /// existed. The file is made that long, without contents, until it is closed; after the death of its writer, until
     /// it is next written or repaired.
-    pub headroom: u64,
+    pub eof_headroom_bytes: u64,
     /// The clock by which writers and readers measure the grace.
     pub clock: Clock,
     /// Whether the file may be mapped, so that small pieces are read and written without a call to the system for each
     /// (Linux, file systems of this machine). About 64 MiB of it are mapped at a time, which count as memory of the
     /// process but are the system's.
-    pub mapped: bool,
+    pub use_mmap: bool,
     /// Bytes of the addresses in a new file: 2, 4 or 8. It cannot grow larger than they can tell.
     pub offset_size: u32,
     /// Most bytes that are allocated at once for a length that the file or a description states.
@@ -177,7 +177,7 @@ pub struct MutantOptions {
     pub disable_barriers: bool,
     /// Space that was never allocated is taken for zeros, although redo records may have been there.
     #[cfg(feature = "mutants")]
-    pub trusts_zeros: bool,
+    pub assumes_unallocated_is_zero: bool,
     /// Structures of a dead writer that contradict each other are not corrected.
     #[cfg(feature = "mutants")]
     pub without_recount: bool,
@@ -185,9 +185,9 @@ pub struct MutantOptions {
     pub has_other_readers: bool,
     /// While readers of libhdf5 may follow, freed space is used again after a grace.
     #[cfg(feature = "mutants")]
-    pub reuses_by_time: bool,
+    pub reuses_space_after_grace: bool,
     /// As [`CacheOptions::shard_count`](h5live_cache::CacheOptions::shard_count), for a session of a single thread.
-    pub shards: Option<usize>,
+    pub cache_shard_count: Option<usize>,
 }
 
 impl MutantOptions {
@@ -207,7 +207,7 @@ impl MutantOptions {
     pub(crate) fn trusts_unallocated_zeros(self) -> bool {
         #[cfg(feature = "mutants")]
         {
-            self.trusts_zeros
+            self.assumes_unallocated_is_zero
         }
         #[cfg(not(feature = "mutants"))]
         {
@@ -219,7 +219,7 @@ impl MutantOptions {
     pub(crate) fn reuses_freed_space_by_time(self) -> bool {
         #[cfg(feature = "mutants")]
         {
-            self.reuses_by_time
+            self.reuses_space_after_grace
         }
         #[cfg(not(feature = "mutants"))]
         {
@@ -250,18 +250,18 @@ impl Default for OpenOptions {
             take_over: false,
             takes_turns: false,
             leaves_live: false,
-            left_whole: false,
-            names_writer: true,
+            skips_recovery: false,
+            reports_writer_process: true,
             user_block: Vec::new(),
             root: ObjectSpec::group(),
             space: FileSpaceSettings::default(),
-            durable: false,
+            durable_flushes: false,
             readers: AllowedReaders::default(),
-            grace: Duration::from_secs(5),
-            reuse_unread: true,
-            max_resting_bytes: u64::MAX,
-            headroom: 0,
-            mapped: true,
+            reuse_grace: Duration::from_secs(5),
+            reuse_when_exclusive: true,
+            max_unreclaimed_bytes: u64::MAX,
+            eof_headroom_bytes: 0,
+            use_mmap: true,
             offset_size: 8,
             max_allocation: AllocationLimit::default(),
             metadata_cache_bytes: CacheOptions::default().metadata_budget_bytes,
@@ -280,10 +280,10 @@ impl OpenOptions {
     pub(crate) fn reuse_policy(&self, has_generations: bool) -> ReusePolicy {
         let any = self.readers == AllowedReaders::Any && !self.mutant.reuses_freed_space_by_time();
         match any {
-            true if !has_generations && self.reuse_unread => ReusePolicy::WhenUnread,
+            true if !has_generations && self.reuse_when_exclusive => ReusePolicy::WhenExclusive,
             true if !has_generations => ReusePolicy::Never,
-            _ if self.grace == Duration::MAX => ReusePolicy::Never,
-            _ => ReusePolicy::AfterGrace(self.grace),
+            _ if self.reuse_grace == Duration::MAX => ReusePolicy::Never,
+            _ => ReusePolicy::AfterGrace(self.reuse_grace),
         }
     }
 
@@ -292,14 +292,15 @@ impl OpenOptions {
         let mut settings = CacheOptions::default();
         settings.widths = superblock.widths;
         settings.base_addr = superblock.base.get().unwrap_or(0);
-        settings.barriers = self.durable && !self.mutant.lacks_barriers();
+        settings.has_barriers = self.durable_flushes && !self.mutant.lacks_barriers();
         settings.max_allocation = self.max_allocation;
         settings.metadata_budget_bytes = self.metadata_cache_bytes;
-        settings.dirty_budget_bytes = settings.dirty_budget_bytes.min(self.metadata_cache_bytes / 4);
-        settings.raw_budget_bytes = settings.raw_budget_bytes.min(self.metadata_cache_bytes.saturating_mul(2));
+        settings.dirty_metadata_budget_bytes = settings.dirty_metadata_budget_bytes.min(self.metadata_cache_bytes / 4);
+        settings.dirty_raw_budget_bytes =
+            settings.dirty_raw_budget_bytes.min(self.metadata_cache_bytes.saturating_mul(2));
         settings.clock = self.clock.clone();
         settings.mutant = self.mutant.cache;
-        settings.shard_count = self.mutant.shards.unwrap_or(settings.shard_count);
+        settings.shard_count = self.mutant.cache_shard_count.unwrap_or(settings.shard_count);
         settings
     }
 }

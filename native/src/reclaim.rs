@@ -41,7 +41,7 @@ pub fn repair_and_reclaim_unreachable(path: &Path, options: &OpenOptions) -> Res
     let objects = found.objects.iter().map(|object| Leak {
         place: place(object.addr),
         kind: Some(object.kind),
-        bytes: object.bytes(),
+        bytes: object.total_bytes(),
     });
     let headers = found.leftover_headers.iter();
     let headers = headers.map(|(addr, bytes)| Leak { place: place(*addr), kind: None, bytes: *bytes });

@@ -55,7 +55,7 @@ impl ObjectUses {
     ///
     /// # Errors
     /// If a structure cannot be read.
-    pub fn check_visited_object(
+    pub fn add_visited_object(
         &mut self,
         session: &NativeSession,
         header: &mut CachedHeader,
@@ -124,7 +124,7 @@ impl NativeSession {
                     .find_or_repair_inconsistency(repair)?;
             }
             let next = newest.attribute_order.and_then(|newest| newest.checked_add(1));
-            let is_low = raise_creation_order(&mut info.max_creation_order, next);
+            let is_low = raise_creation_order(&mut info.next_creation_order, next);
             wrong |= is_low;
             if is_low && repair {
                 header.set_message(&info)?;
@@ -136,7 +136,7 @@ impl NativeSession {
                     .find_or_repair_inconsistency(header, repair)?;
             }
             let next = newest.link_order.and_then(|newest| newest.checked_add(1));
-            let is_low = raise_creation_order(&mut info.max_creation_order, next);
+            let is_low = raise_creation_order(&mut info.next_creation_order, next);
             wrong |= is_low;
             if is_low && repair {
                 header.set_message(&info)?;

@@ -193,8 +193,8 @@ fn scan_objects(session: &Arc<NativeSession>) -> Result<RecoveryScan> {
             }
             _ => {}
         }
-        counts.check_visited_object(session, &mut header, newest)?;
-        session.free_link_and_attribute_heaps(&header)?;
+        counts.add_visited_object(session, &mut header, newest)?;
+        session.free_object_heaps_and_indexes(&header)?;
         header.delete_header();
     }
     let repair_plan = RepairPlan { datasets_to_trim, objects_to_recount: counts.into_miscounted(is_whole) };

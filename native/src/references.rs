@@ -2,8 +2,8 @@
 
 use h5live_format::messages::DataspaceMessage;
 use h5live_format::{
-    Addr, GlobalHeapId, LibVer, Record, ReferenceBlob, ReferenceElement, ReferenceValue, ReferencedPart,
-    RegionReferenceBlob, StoredSelection, decode_prefix, decode_prefix_with, decode_with, encode,
+    Addr, GlobalHeapId, LibVer, OldRegionReferenceBlob, Record, ReferenceBlob, ReferenceElement, ReferenceValue,
+    ReferencedPart, StoredSelection, decode_prefix, decode_prefix_with, decode_with, encode,
 };
 use h5live_model::{self as model, Dataspace, ObjectId, ReferenceKind, Referent, ReferentPart, Selection};
 
@@ -28,7 +28,7 @@ impl NativeSession {
                 if !place.is_defined() {
                     return Ok(None);
                 }
-                let region: RegionReferenceBlob = self.read_blob_record(place, RegionReferenceBlob::default())?;
+                let region: OldRegionReferenceBlob = self.read_blob_record(place, OldRegionReferenceBlob::default())?;
                 let object = ObjectId(region.dataset.get().unwrap_or(u64::MAX).into());
                 let part = ReferentPart::Region(region.selection.selection);
                 Ok(Some(Referent { file: None, object, part }))
@@ -64,7 +64,7 @@ impl NativeSession {
     /// If a reference of the kind cannot refer to that; if there is no space in the heap.
     pub fn encode_reference(&self, kind: ReferenceKind, size: u32, referent: Option<&Referent>) -> Result<Vec<u8>> {
         let widths = self.cache.widths();
-        self.cache.check_allocation_limit(Addr::UNDEFINED, size.into())?;
+        self.cache.check_memory_limit(Addr::UNDEFINED, size.into())?;
         let Some(referent) = referent else { return Ok(vec![0; size as usize]) };
         let addr = self.header_addr_of(referent.object)?;
         let bytes = match (kind, &referent.part, &referent.file) {
@@ -73,7 +73,7 @@ impl NativeSession {
                 let selection = self.load_selection(addr, LibVer::V18.min(self.profile), selection)?;
                 let place = self
                     .global_heap
-                    .write_object(&encode(&RegionReferenceBlob { dataset: addr, selection }, widths)?)?;
+                    .write_object(&encode(&OldRegionReferenceBlob { dataset: addr, selection }, widths)?)?;
                 encode(&place, widths)?
             }
             (ReferenceKind::Object1 | ReferenceKind::Region1, ..) => {
@@ -132,7 +132,7 @@ impl NativeSession {
     /// The object with a token, which is the address of its header.
     fn object_of_token(&self, token: &[u8]) -> Option<ObjectId> {
         let addr = uint_of_token(token);
-        (addr != 0 && addr != self.cache.widths().offset.max()).then(|| ObjectId(addr.into()))
+        (addr != 0 && addr != self.cache.widths().offset.max_value()).then(|| ObjectId(addr.into()))
     }
 
     fn read_blob_record<R: Record>(&self, place: GlobalHeapId, blank: R) -> Result<R> {
@@ -149,5 +149,5 @@ fn object_referent(file: Option<h5live_model::Name>, object: ObjectId) -> Refere
 }
 
 fn damaged_reference_error(source: h5live_format::DecodeError) -> Error {
-    Error::Message { header: Addr::UNDEFINED, source }
+    Error::DamagedMessage { header: Addr::UNDEFINED, source }
 }

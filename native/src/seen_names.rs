@@ -72,7 +72,7 @@ impl NameOwner {
     /// The error of a name that is not there, and should be.
     pub fn missing_name_error(self) -> Error {
         let (NameOwner::Links(header) | NameOwner::Attributes(header)) = self;
-        Error::Object { header, rule: "a name that was there is there" }
+        Error::DamagedObject { header, rule: "a name that was there is there" }
     }
 }
 

@@ -106,7 +106,7 @@ impl NativeSession {
             names: NameLookups::new(mode, retry.clone(), lock),
             link_cache: LinkCache::default(),
             followers: FollowerPolicy::new(options, superblock.version < 3),
-            durable_flushes: DurableFlushes::new(options.durable),
+            durable_flushes: DurableFlushes::new(options.durable_flushes),
             flush_times: FlushTimes::default(),
             reclaims: ReclaimSchedule::default(),
             closing: Mutex::default(),
@@ -144,7 +144,7 @@ impl NativeSession {
 
     /// How raw data is best read, if many reads at a time are better than one by one.
     pub fn batched_reads(&self) -> Option<BatchReadHints> {
-        if self.file_cannot_change() { self.cache.storage().batched_reads() } else { None }
+        if self.file_cannot_change() { self.cache.storage().batch_read_hints() } else { None }
     }
 
     pub fn check_open(&self) -> Result<()> {
@@ -218,8 +218,8 @@ impl NativeSession {
         }
         self.status.set_flags(self.followers.live_flags(self.has_generations()));
         self.followers.write_superblock_with_headroom(&self.cache)?;
-        self.followers.allow_followers();
-        self.allow_readers()
+        self.followers.set_may_be_followed();
+        self.adjust_lock_for_readers()
     }
 
     /// Whether followers go by generations, because the file has structures without checksums.
@@ -232,15 +232,15 @@ impl NativeSession {
     ///
     /// # Errors
     /// If the system does not release the lock, or has no lock that shows a live writer.
-    pub fn allow_readers(&self) -> Result<()> {
-        self.hold.allow_readers(self.has_generations())
+    pub fn adjust_lock_for_readers(&self) -> Result<()> {
+        self.hold.adjust_lock_for_readers(self.has_generations())
     }
 
     /// Whether a writer may still be at work. Once it is gone, plain writers are kept out again.
     pub fn liveness(&self) -> Result<WriterLiveness> {
         self.check_open()?;
         match self.is_follower() {
-            true => self.hold.liveness(&**self.cache.storage(), &self.retry),
+            true => self.hold.writer_liveness_with_relock(&**self.cache.storage(), &self.retry),
             false => Ok(WriterLiveness::AtRest),
         }
     }
@@ -297,12 +297,12 @@ impl NativeSession {
                     self.cache.truncate_to_allocated_end()?;
                 }
             } else {
-                self.followers.release_resting_if_unread(self.cache.space(), self.hold.lock());
+                self.followers.release_quarantined_if_unread(self.cache.space(), self.hold.lock_handle());
                 self.finish_file(durable)?;
             }
             self.check_file_held()?;
         }
-        self.headers.close();
+        self.headers.mark_closed();
         // Others tell a live writer by whether the file is open for writing, whatever handles are left here.
         self.cache.storage().close();
         self.hold.release_file(self.mode.writes() && self.has_generations())
@@ -313,7 +313,7 @@ impl NativeSession {
     /// Ends the session without writing anything.
     pub fn abandon(&self) {
         let _closing = self.closing.lock();
-        self.headers.close();
+        self.headers.mark_closed();
     }
 }
 

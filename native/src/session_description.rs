@@ -29,8 +29,9 @@ fn capabilities(session: &NativeSession) -> Capabilities {
     let reads = session.is_follower().then_some((MAX_ATOMIC_READ_BYTES as u64, ConsistencyScope::Object));
     // A reader of a file at rest sees all of it.
     let (atomic, view) = reads.unwrap_or((0, ConsistencyScope::Store));
-    let batched =
-        session.batched_reads().map(|BatchReadHints { in_flight, gap }| ChunkReadStrategy::Batched { in_flight, gap });
+    let batched = session
+        .batched_reads()
+        .map(|BatchReadHints { in_flight, max_gap_bytes: gap }| ChunkReadStrategy::Batched { in_flight, gap });
     let limits = if session.profile < LibVer::V200 {
         StoreSizeLimits::NONE.with_max_chunk_bytes(u32::MAX.into())
     } else {

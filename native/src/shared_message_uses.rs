@@ -95,8 +95,8 @@ impl NativeSession {
             let gone = self.release_shared_use(&used)?;
             if let Some(body) = gone.filter(|_| used.kind() == MessageType::ATTRIBUTE) {
                 let attribute = decode_prefix::<AttributeMessage>(&body, self.cache.widths());
-                let header = self.superblock.extension;
-                let (attribute, _) = attribute.map_err(|source| Error::Message { header, source })?;
+                let header = self.superblock.extension_or_free_space;
+                let (attribute, _) = attribute.map_err(|source| Error::DamagedMessage { header, source })?;
                 waiting.extend(uses_of_attribute(&attribute));
             }
         }
@@ -139,8 +139,8 @@ impl NativeSession {
         metadata: &ObjectMetadataAccess,
         table: &SharedMessageTable,
     ) -> Result<Handle<SharedMessageTable>> {
-        let len = shared_message_table_bytes(table.count, self.cache.widths());
-        Ok(metadata.load(self.extension.shared_addr, len, || SharedMessageTable::blank(table.count))?)
+        let len = shared_message_table_bytes(table.index_count, self.cache.widths());
+        Ok(metadata.load(self.extension.shared_addr, len, || SharedMessageTable::blank(table.index_count))?)
     }
 }
 

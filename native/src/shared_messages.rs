@@ -30,7 +30,7 @@ impl NativeSession {
     /// As [`NativeSession::load_message`], of a message that the object cannot do without.
     ///
     /// # Errors
-    /// As [`NativeSession::load_message`]; [`Error::Object`] if there is none.
+    /// As [`NativeSession::load_message`]; [`Error::DamagedObject`] if there is none.
     pub fn require_message<M: Message + Default>(&self, header: &CachedHeader, rule: &'static str) -> Result<M> {
         self.load_message(header)?.ok_or_else(|| header.damaged_error(rule))
     }
@@ -44,7 +44,7 @@ impl NativeSession {
             return header.decode_message(raw);
         }
         let shared = Shareable::<M>::decode(&raw.body, true, header.widths());
-        self.resolve_shareable(shared.map_err(|source| Error::Message { header: header.addr(), source })?)
+        self.resolve_shareable(shared.map_err(|source| Error::DamagedMessage { header: header.addr(), source })?)
     }
 
     /// The message that is here, or to which a reference leads.
@@ -73,14 +73,14 @@ impl NativeSession {
         let decoded = decode_prefix::<M>(&bytes, self.cache.widths());
         decoded
             .map(|(message, _)| message)
-            .map_err(|source| Error::Message { header: self.superblock.extension, source })
+            .map_err(|source| Error::DamagedMessage { header: self.superblock.extension_or_free_space, source })
     }
 
     fn open_shared_message_heap(&self, kind: MessageType) -> Result<FractalHeap> {
         let tables = self.extension.shared.iter().flat_map(|table| &table.indexes);
         let index = tables.into_iter().find(|index| index.indexes_type(kind) && index.heap.is_defined());
         let rule = "the file has a heap for the messages that are shared";
-        let index = index.ok_or(Error::Object { header: self.superblock.extension, rule })?;
+        let index = index.ok_or(Error::DamagedObject { header: self.superblock.extension_or_free_space, rule })?;
         Ok(self.heaps.fractal_heap(&ObjectMetadataAccess::new(self.cache.clone(), Owner::FILE), index.heap))
     }
 }

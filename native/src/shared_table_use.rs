@@ -88,7 +88,7 @@ pub(crate) fn add_uses_of_message(
     let kind = raw.kind;
     if raw.flags.is_shared() {
         let shared = decode_prefix::<SharedMessageReference>(&raw.body, header.widths());
-        let (shared, _) = shared.map_err(|source| Error::Message { header: header.addr(), source })?;
+        let (shared, _) = shared.map_err(|source| Error::DamagedMessage { header: header.addr(), source })?;
         if let SharedMessageTarget::Heap(id) = shared.place {
             uses.push(SharedTableUse::Heap { kind, id });
         }

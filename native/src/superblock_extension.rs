@@ -55,11 +55,14 @@ pub(crate) fn apply_cache_image(cache: &Cache, image: Vec<(u64, Vec<u8>)>) -> Re
 
 /// The object header of the superblock extension, if there is one.
 pub(crate) fn load_extension_header(cache: &Arc<Cache>, superblock: &Superblock) -> Result<Option<CachedHeader>> {
-    if superblock.version < 2 || !superblock.extension.is_defined() {
+    if superblock.version < 2 || !superblock.extension_or_free_space.is_defined() {
         return Ok(None);
     }
-    CachedHeader::load_header(&ObjectMetadataAccess::new(cache.clone(), Owner::new(superblock.extension)), false)
-        .map(Some)
+    CachedHeader::load_header(
+        &ObjectMetadataAccess::new(cache.clone(), Owner::new(superblock.extension_or_free_space)),
+        false,
+    )
+    .map(Some)
 }
 
 /// How the file's space is managed, as its extension says; nothing if a program that did not know the message has
@@ -68,7 +71,9 @@ pub(crate) fn load_extension_header(cache: &Arc<Cache>, superblock: &Superblock)
 /// # Errors
 /// If the message cannot be decoded.
 pub(crate) fn load_file_space_info(header: &CachedHeader) -> Result<Option<FileSpaceInfo>> {
-    match header.find_message(|message| message.kind == MessageType::FILE_SPACE_INFO && !message.flags.was_unknown()) {
+    match header
+        .find_message(|message| message.kind == MessageType::FILE_SPACE_INFO && !message.flags.was_unknown_to_writer())
+    {
         None => Ok(None),
         Some((_, message)) => header.decode_message(&message).map(Some),
     }
@@ -86,9 +91,9 @@ impl SuperblockExtension {
         let (shared, shared_addr) = match header.get_message::<SharedMessageTableInfo>()? {
             Some(info) if info.table.is_defined() => {
                 let metadata = ObjectMetadataAccess::new(cache.clone(), Owner::FILE);
-                let table = || SharedMessageTable::blank(info.indexes);
+                let table = || SharedMessageTable::blank(info.index_count);
                 let table =
-                    metadata.load(info.table, shared_message_table_bytes(info.indexes, cache.widths()), table)?;
+                    metadata.load(info.table, shared_message_table_bytes(info.index_count, cache.widths()), table)?;
                 let table = table.read().clone();
                 (Some(table), info.table)
             }

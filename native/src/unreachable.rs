@@ -11,7 +11,8 @@ use std::sync::Arc;
 
 use h5live_cache::FreeList;
 use h5live_format::{
-    Addr, GlobalHeapCollection, ObjectHeader, ObjectHeaderPrefix, SymbolTableNode, decode_prefix, decode_prefix_with,
+    Addr, FirstHeaderChunk, GlobalHeapCollection, ObjectHeaderPrefix, SymbolTableNode, decode_prefix,
+    decode_prefix_with,
 };
 use h5live_model::{Error as ModelError, ObjectKind};
 
@@ -46,7 +47,7 @@ pub(crate) struct UnreachableObject {
 
 impl UnreachableObject {
     /// Bytes that it takes.
-    pub fn bytes(&self) -> u64 {
+    pub fn total_bytes(&self) -> u64 {
         self.ranges.iter().fold(0, |sum, (_, len)| sum.saturating_add(*len))
     }
 }
@@ -212,7 +213,7 @@ impl Search {
             return Ok(None);
         }
         let whole = self.read(at, len)?;
-        Ok(decode_prefix::<ObjectHeader>(&whole, widths).is_ok().then_some(len))
+        Ok(decode_prefix::<FirstHeaderChunk>(&whole, widths).is_ok().then_some(len))
     }
 
     /// At most `len` bytes at `at`.

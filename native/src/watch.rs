@@ -52,7 +52,7 @@ impl NativeWatch {
     /// If an object cannot be read.
     pub fn new(session: &Arc<NativeSession>, objects: &[ObjectId]) -> Result<Self> {
         // In this order: later writes are reported.
-        let attention = Poller::new(InotifySource::new(session.hold.lock()));
+        let attention = Poller::new(InotifySource::new(session.hold.lock_handle()));
         let status = read_superblock_status(session)?;
         let places = WatchedRanges::ranges_of_objects(session, objects)?;
         let images = places.read_images(session)?;
@@ -95,7 +95,7 @@ impl WatchedRanges {
                 return Ok(WatchedRanges { spans: None, fixed });
             }
             if let Some(info) = header.get_message::<LinkInfo>()?.filter(LinkInfo::is_dense) {
-                spans.push(WatchedRange { at: info.names, len: MAX_BTREE2_HEADER_BYTES });
+                spans.push(WatchedRange { at: info.name_index, len: MAX_BTREE2_HEADER_BYTES });
             }
         }
         Ok(WatchedRanges { spans: Some(spans), fixed })

@@ -211,7 +211,7 @@ impl StoreWriter for NativeFile {
         } else {
             Vec::new()
         };
-        let heaps = heaps.iter().map(|heap| (heap as &dyn DependencyNode, DependencyKind::MetadataHeap));
+        let heaps = heaps.iter().map(|heap| (heap as &dyn DependencyNode, DependencyKind::MetadataGlobalHeap));
         let types = committed
             .iter()
             .filter(|header| header.is_new())
@@ -278,7 +278,7 @@ impl StoreWriter for NativeFile {
         let objects = objects.filter(|element| element.length > 0 && element.place.is_defined());
         self.0.global_heap.queue_object_removals(objects.map(|element| element.place));
         // They can be removed after a flush.
-        let is_due = self.0.global_heap.pending_removals() > MAX_PENDING_REMOVALS;
+        let is_due = self.0.global_heap.pending_removal_count() > MAX_PENDING_REMOVALS;
         if is_due { Ok(self.0.flush(FlushScope::All)?) } else { Ok(()) }
     }
 

@@ -192,7 +192,7 @@ enum PlainBytes<'a> {
     /// What is read of the element.
     Read(&'a [u8]),
     /// Where what is written of the element goes: behind so many bytes of it.
-    Written(&'a Mutex<Vec<u8>>, usize),
+    MemtableEntry(&'a Mutex<Vec<u8>>, usize),
 }
 
 impl<'a> PlainElement<'a> {
@@ -203,7 +203,7 @@ impl<'a> PlainElement<'a> {
 
     /// An element that is to be written. Its bytes go to `written`, behind the first `start` bytes.
     pub(crate) fn to_write(element: &[u8], written: &'a Mutex<Vec<u8>>, start: usize) -> Self {
-        PlainElement { address: element.as_ptr().addr(), bytes: PlainBytes::Written(written, start) }
+        PlainElement { address: element.as_ptr().addr(), bytes: PlainBytes::MemtableEntry(written, start) }
     }
 }
 
@@ -283,7 +283,7 @@ impl<'a> ConversionContext<'a> {
     /// # Errors
     /// [`ConvertError::Heap`].
     pub fn write_varlen(&self, bytes: &[u8], count: usize, element: &mut [u8]) -> Result<(), ConvertError> {
-        if let Some(PlainBytes::Written(written, start)) = self.plain_bytes(element) {
+        if let Some(PlainBytes::MemtableEntry(written, start)) = self.plain_bytes(element) {
             let mut written = written.lock();
             written.truncate(start);
             written.extend_from_slice(bytes);

@@ -94,7 +94,7 @@ pub fn replay_redo_record(storage: &dyn Storage, record: &RedoRecord) -> Result<
             storage.write_at(&write.bytes, write.at.get().unwrap_or(0))?;
         }
         storage.sync()?;
-        storage.write_at(&record.seqlock.round_up_to_even().to_bytes(), record.addr.get().unwrap_or(0))
+        storage.write_at(&record.seqlock.round_up_to_even().to_idle_bytes(), record.addr.get().unwrap_or(0))
     };
     finish().map_err(Error::io("finish what a dead writer had begun"))
 }

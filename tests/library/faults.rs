@@ -243,10 +243,10 @@ fn named(file: &File) -> h5live::Result<NamedType> {
 /// model checker's matter: here whoever is told of such a failure can still close the file.
 const FAILURES: [(InjectedFailure, bool); 5] = [
     (InjectedFailure::Full, true),
-    (InjectedFailure::Short(100), false),
+    (InjectedFailure::PartialWrite(100), false),
     (InjectedFailure::Broken, true),
-    (InjectedFailure::Short(4096), true),
-    (InjectedFailure::Short(1), false),
+    (InjectedFailure::PartialWrite(4096), true),
+    (InjectedFailure::PartialWrite(1), false),
 ];
 
 /// All of them for one kind of file, the first for the others; with `H5LIVE_FAULTS=full` all for all.

@@ -100,7 +100,7 @@ fn rows_are_never_seen_before_those_that_they_are_published_after() {
 #[test]
 fn without_its_flush_dependencies_the_order_is_broken() {
     let recording = write_in_order(1, |options| {
-        options.mutant.cache.disabled_edges = DependencyKinds::only(DependencyKind::PublishAfter)
+        options.mutant.cache.violated_edges = DependencyKinds::only(DependencyKind::PublishAfter)
     });
     let mut broken = false;
     at_each_write(&recording, |file| broken |= rows(file, "times") > rows(file, "frames"));
@@ -195,7 +195,7 @@ fn rows_are_not_lost_when_a_short_write_fails() {
         append(&data, 2);
         data.flush().unwrap();
         storage.inner().log_mark("live");
-        storage.fail_after(at, InjectedFailure::Short(3), false);
+        storage.fail_after(at, InjectedFailure::PartialWrite(3), false);
         append(&data, 2);
         assert!(data.flush().is_err(), "the write {at} fails");
         append(&data, 1);
@@ -238,7 +238,7 @@ fn a_transaction_is_seen_in_the_order_of_its_appends() {
     });
     assert!(states > 60);
     let disabled = |options: &mut OpenOptions| {
-        options.mutant.cache.disabled_edges = DependencyKinds::only(DependencyKind::PublishAfter)
+        options.mutant.cache.violated_edges = DependencyKinds::only(DependencyKind::PublishAfter)
     };
     let mut broken = false;
     at_each_write(&write_transactions(disabled), |file| broken |= !is_a_beginning(file));

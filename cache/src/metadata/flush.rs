@@ -31,7 +31,7 @@ pub struct PendingFlush<'a> {
     steps_done: usize,
     /// Everything that was dirty in a scope is in the steps.
     is_whole_file: bool,
-    /// [`CacheOptions::barriers`](crate::CacheOptions::barriers) at the time of the snapshot.
+    /// [`CacheOptions::has_barriers`](crate::CacheOptions::has_barriers) at the time of the snapshot.
     barriers: bool,
     /// As [`Cache::make_next_flush_atomic`].
     is_atomic: bool,
@@ -79,14 +79,14 @@ impl Cache {
     /// # Errors
     /// [`Error::Io`] or [`Error::Encode`]; whatever was not written is still dirty. [`Error::ReadOnly`].
     pub fn flush(&self, scope: FlushScope) -> Result<()> {
-        self.plan_flush(scope)?.write_steps()
+        self.begin_flush(scope)?.write_steps()
     }
 
     /// Takes the snapshot of a flush, without writing it.
     ///
     /// # Errors
     /// [`Error::Encode`] if an entry cannot be written.
-    pub fn plan_flush(&self, scope: FlushScope) -> Result<PendingFlush<'_>> {
+    pub fn begin_flush(&self, scope: FlushScope) -> Result<PendingFlush<'_>> {
         self.plan_selection(FlushSelection::Scope(scope))
     }
 
@@ -95,15 +95,15 @@ impl Cache {
     /// # Errors
     /// As [`Cache::flush`].
     pub fn flush_over_budget(&self) -> Result<()> {
-        let too_dirty = self.shared_graph.graph.lock().dirty_weight() > self.options.dirty_budget_bytes;
-        let raw = self.dirty_raw_data.waiting_bytes() > self.options.raw_budget_bytes;
+        let too_dirty = self.shared_graph.graph.lock().dirty_weight() > self.options.dirty_metadata_budget_bytes;
+        let raw = self.dirty_raw_data.waiting_bytes() > self.options.dirty_raw_budget_bytes;
         if !too_dirty && !raw {
             return Ok(());
         }
-        let max_dirty_bytes_left = if too_dirty { self.options.dirty_budget_bytes / 2 } else { usize::MAX };
+        let max_dirty_bytes_left = if too_dirty { self.options.dirty_metadata_budget_bytes / 2 } else { usize::MAX };
         self.plan_selection(FlushSelection::OverBudget { max_dirty_bytes_left, with_raw: raw })?.write_steps()?;
         // Raw data that waits for metadata of other objects (global heaps) goes only with a whole flush.
-        if self.dirty_raw_data.waiting_bytes() > self.options.raw_budget_bytes {
+        if self.dirty_raw_data.waiting_bytes() > self.options.dirty_raw_budget_bytes {
             self.flush(FlushScope::All)?;
         }
         Ok(())
@@ -147,17 +147,17 @@ impl Cache {
     /// All writes of a flush but those of neighbours, which `write_new_entries` joins.
     fn write_step(&self, step: &FlushStep, images: &EntryImages) -> Result<()> {
         match step {
-            FlushStep::Extend(len) => self.space.ensure_len(*len, &*self.storage),
+            FlushStep::ExtendTo(len) => self.space.ensure_len(*len, &*self.storage),
             FlushStep::Barrier(kind) if self.options.mutant.lacks_barrier(*kind) => Ok(()),
             FlushStep::Barrier(_) => self.sync(),
             FlushStep::WriteRedo { record, is_visible } => self.write_redo(record, *is_visible),
-            FlushStep::InvalidateRedo(at) => self.invalidate_redo(*at),
-            FlushStep::RetireRedo(at) => self.retire_redo(*at),
-            FlushStep::InitGeneration { end, generation } => self.init_generation_at(*end, *generation),
+            FlushStep::InvalidateEarlierRedo(at) => self.invalidate_redo(*at),
+            FlushStep::InvalidateOwnRedo(at) => self.retire_redo(*at),
+            FlushStep::WriteGenerationAtNewEof { end, generation } => self.init_generation_at(*end, *generation),
             FlushStep::SetGeneration { at, generation } => self.write_generation_word(*at, *generation),
             FlushStep::BufferedRaw(pieces) => self.write_buffered(&pieces.0),
             FlushStep::Raw(writes) => self.write_taken_raw_data(writes),
-            FlushStep::RawInPlace(writes) => self.overwrite_with_redo(writes),
+            FlushStep::RawWithOwnRedo(writes) => self.overwrite_with_redo(writes),
             FlushStep::Superblock { at, bytes, end } => {
                 self.write_counted(StorageAction::WriteSuperblock, *at, bytes)?;
                 self.space.set_superblock_eof(*end);
@@ -176,7 +176,7 @@ fn insert_steps(steps: &mut Vec<FlushStep>, mut inserted: Vec<(usize, FlushStep)
     let mut from = steps.len();
     let mut to = from + inserted.len();
     steps.reserve_exact(inserted.len());
-    steps.resize_with(to, || FlushStep::Extend(0));
+    steps.resize_with(to, || FlushStep::ExtendTo(0));
     while let Some((number, step)) = inserted.pop() {
         while from > number {
             (from, to) = (from - 1, to - 1);
@@ -298,12 +298,12 @@ impl PendingFlush<'_> {
     /// Whether readers are kept from raw data while it is changed in place.
     fn guards_raw_in_place(&self) -> bool {
         let mutant = self.cache.options.mutant;
-        !mutant.lacks_redo() && !mutant.lacks_edge(DependencyKind::RawInPlace)
+        !mutant.lacks_redo() && !mutant.lacks_edge(DependencyKind::RawOverwriteRedo)
     }
 
     /// The step that changes raw data in place: part of the flush's redo record, or each part after its own record.
     fn raw_overwrite_step(&self, writes: Vec<RawWrite>) -> FlushStep {
-        if self.has_single_redo() { FlushStep::Raw(writes) } else { FlushStep::RawInPlace(writes) }
+        if self.has_single_redo() { FlushStep::Raw(writes) } else { FlushStep::RawWithOwnRedo(writes) }
     }
 
     /// Takes the raw data that waits for nothing. It comes first, or goes to `changes` if it replaces bytes to which
@@ -333,7 +333,7 @@ impl PendingFlush<'_> {
         let list = if unreachable { new } else { changes };
         match list.last_mut() {
             Some(FlushStep::Raw(writes)) if !seen || self.has_single_redo() => writes.push(write),
-            Some(FlushStep::RawInPlace(writes)) if seen => writes.push(write),
+            Some(FlushStep::RawWithOwnRedo(writes)) if seen => writes.push(write),
             _ if seen => list.push(self.raw_overwrite_step(vec![write])),
             _ => list.push(FlushStep::Raw(vec![write])),
         }
@@ -379,13 +379,13 @@ impl PendingFlush<'_> {
         }
         let joined = cache.active_redo().is_some() || cache.space.needs_superblock_eof();
         let groups = redo::group_redo_changes(&cache.options, changes, barriers, self.is_atomic, joined);
-        if !groups.is_empty() || changes.iter().any(|change| matches!(change, FlushStep::RawInPlace(_))) {
+        if !groups.is_empty() || changes.iter().any(|change| matches!(change, FlushStep::RawWithOwnRedo(_))) {
             // Space that is allocated from now on is not part of this flush, and may be where redo records are.
             self.past_eof_lock = Some(cache.redo_state.past_eof_lock.write());
         }
         let announcement = cache.superblock_update()?;
         let end = announcement.as_ref().map_or(cache.space.superblock_eof(), |(_, _, end)| *end);
-        let place = SeqlockCounter::word_addr(Addr::new(end)).ok_or(Error::Undefined)?;
+        let place = SeqlockCounter::word_addr(Addr::new(end)).ok_or(Error::UndefinedAddr)?;
         let mut redo_writes = Vec::with_capacity(groups.len());
         let mut is_visible = false;
         for group in groups {
@@ -401,7 +401,7 @@ impl PendingFlush<'_> {
             steps.between.push(FlushStep::Barrier(BarrierKind::NewData));
         }
         // With barriers, the changes of an earlier redo record have long been durable in their places.
-        steps.before.extend(standing.filter(|_| !barriers).map(FlushStep::InvalidateRedo));
+        steps.before.extend(standing.filter(|_| !barriers).map(FlushStep::InvalidateEarlierRedo));
         steps.redo_writes = redo_writes;
         let has_redo_write = changed_after.is_some();
         steps.between.extend(changed_after);
@@ -412,8 +412,8 @@ impl PendingFlush<'_> {
             steps.between.push(FlushStep::Barrier(BarrierKind::Redo));
         }
         if is_visible {
-            steps.after.extend(barriers.then_some(FlushStep::Barrier(BarrierKind::Changes)));
-            steps.after.push(FlushStep::RetireRedo(place));
+            steps.after.extend(barriers.then_some(FlushStep::Barrier(BarrierKind::InPlaceChanges)));
+            steps.after.push(FlushStep::InvalidateOwnRedo(place));
         }
         Ok(steps)
     }
@@ -421,10 +421,10 @@ impl PendingFlush<'_> {
     fn add_superblock_step(&self, steps: &mut ProtocolSteps, superblock: FlushStep, end: u64) {
         // A mutant breaks it as thoroughly as can be.
         match self.cache.mutant_lacks_dependency(DependencyKind::FileLength) {
-            false => steps.before.insert(0, FlushStep::Extend(end)),
-            true => steps.after.push(FlushStep::Extend(end)),
+            false => steps.before.insert(0, FlushStep::ExtendTo(end)),
+            true => steps.after.push(FlushStep::ExtendTo(end)),
         }
-        match self.cache.mutant_lacks_dependency(DependencyKind::EndOfFile) {
+        match self.cache.mutant_lacks_dependency(DependencyKind::SuperblockEof) {
             false => steps.between.push(superblock),
             true => steps.after.insert(0, superblock),
         }
@@ -435,7 +435,7 @@ impl Drop for PendingFlush<'_> {
     fn drop(&mut self) {
         let Cache { shared_graph, dirty_raw_data, write_buffer, space, options, .. } = self.cache;
         // As much as a flush for want of memory writes.
-        self.images.clear(options.dirty_budget_bytes / 2);
+        self.images.clear(options.dirty_metadata_budget_bytes / 2);
         if !self.succeeded {
             // The changes of a generation are completed in another way.
             if !self.cache.publishes_generations() {
@@ -448,7 +448,7 @@ impl Drop for PendingFlush<'_> {
                 FlushStep::BufferedRaw(pieces) => {
                     write_buffer.end_write(std::mem::take(&mut pieces.0), n < self.steps_done)
                 }
-                FlushStep::Raw(writes) | FlushStep::RawInPlace(writes) => {
+                FlushStep::Raw(writes) | FlushStep::RawWithOwnRedo(writes) => {
                     writes
                         .drain(..)
                         .for_each(|write| dirty_raw_data.end_chunk_write(write, n < self.steps_done, shared_graph));

@@ -220,7 +220,7 @@ fn owners_reached_from(owner_deps: &OwnerDependencies, owner: Owner) -> SmallVec
     while let Some(owner) = owners.get(next).copied() {
         next += 1;
         let known = owners.len();
-        owners.extend(owner_deps.children_of(owner).filter(|below| seen.insert(*below)));
+        owners.extend(owner_deps.possible_children_of(owner).filter(|below| seen.insert(*below)));
         owners[known..].sort_unstable();
     }
     owners

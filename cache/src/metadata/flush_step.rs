@@ -15,7 +15,7 @@ use crate::{
 #[non_exhaustive]
 pub enum FlushStep {
     /// The file is made at least this long, in bytes from the base address.
-    Extend(u64),
+    ExtendTo(u64),
     /// Everything before becomes durable.
     Barrier(BarrierKind),
     /// Write a redo record of the following changes in place, behind the announced end of file.
@@ -26,11 +26,11 @@ pub enum FlushStep {
         is_visible: bool,
     },
     /// Invalidate the redo record of an earlier flush: its bytes are in place.
-    InvalidateRedo(Addr),
-    /// As [`FlushStep::InvalidateRedo`], for a redo record of this flush.
-    RetireRedo(Addr),
+    InvalidateEarlierRedo(Addr),
+    /// As [`FlushStep::InvalidateEarlierRedo`], for a redo record of this flush.
+    InvalidateOwnRedo(Addr),
     /// Before `end` is announced: the generation is shown there.
-    InitGeneration {
+    WriteGenerationAtNewEof {
         /// In bytes from the base address.
         end: u64,
         /// The generation, which stays the same.
@@ -48,7 +48,7 @@ pub enum FlushStep {
     /// Raw data is written, in any order.
     Raw(Vec<RawWrite>),
     /// Write raw data over bytes that readers may be reading, each part after its own redo record.
-    RawInPlace(Vec<RawWrite>),
+    RawWithOwnRedo(Vec<RawWrite>),
     /// The superblock is written.
     Superblock {
         /// Its address.
@@ -104,16 +104,20 @@ impl FlushStep {
 impl fmt::Debug for FlushStep {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            FlushStep::Extend(len) => write!(f, "extend to {len:#x}"),
+            FlushStep::ExtendTo(len) => write!(f, "extend to {len:#x}"),
             FlushStep::Barrier(kind) => write!(f, "barrier {kind:?}"),
             FlushStep::WriteRedo { record, .. } => {
                 write!(f, "redo record at {}, {} writes", record.addr, record.writes.len())
             }
-            FlushStep::InvalidateRedo(at) | FlushStep::RetireRedo(at) => write!(f, "forget the redo record at {at}"),
-            FlushStep::InitGeneration { end, generation } => write!(f, "show {generation:?} at the end {end:#x}"),
+            FlushStep::InvalidateEarlierRedo(at) | FlushStep::InvalidateOwnRedo(at) => {
+                write!(f, "forget the redo record at {at}")
+            }
+            FlushStep::WriteGenerationAtNewEof { end, generation } => {
+                write!(f, "show {generation:?} at the end {end:#x}")
+            }
             FlushStep::SetGeneration { generation, .. } => write!(f, "{generation:?}"),
             FlushStep::BufferedRaw(pieces) => write!(f, "{} bytes of new raw data", pieces.0.byte_count()),
-            FlushStep::Raw(writes) | FlushStep::RawInPlace(writes) => {
+            FlushStep::Raw(writes) | FlushStep::RawWithOwnRedo(writes) => {
                 f.debug_list().entries(writes.iter().map(|write| write.chunk())).finish()
             }
             FlushStep::Superblock { end, .. } => write!(f, "announce {end:#x}"),
@@ -124,5 +128,5 @@ impl fmt::Debug for FlushStep {
     }
 }
 
-/// The pieces that [`Cache::write_raw_through`](crate::Cache::write_raw_through) has put into the write buffer.
+/// The pieces that [`Cache::write_new_raw`](crate::Cache::write_new_raw) has put into the write buffer.
 pub struct BufferedWrites(pub(super) Arc<MergedWrites>);

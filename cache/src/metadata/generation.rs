@@ -60,7 +60,7 @@ impl Cache {
     /// Writes the word at `end` before that end is announced, and clears the bytes behind it, so that they are no redo
     /// record.
     pub(crate) fn init_generation_at(&self, end: u64, generation: GenerationWord) -> Result<()> {
-        let place = GenerationWord::word_addr(Addr::new(end)).ok_or(Error::Undefined)?;
+        let place = GenerationWord::word_addr(Addr::new(end)).ok_or(Error::UndefinedAddr)?;
         let mut bytes = generation.to_bytes().to_vec();
         bytes.resize(GenerationWord::SIZE + RedoRecord::HEAD_BYTES, 0);
         self.write_past_eof(place, &bytes)?;
@@ -98,7 +98,7 @@ impl Cache {
     }
 
     fn write_past_eof(&self, at: Addr, bytes: &[u8]) -> Result<()> {
-        let end = at.get().ok_or(Error::Undefined)?.saturating_add(bytes.len() as u64);
+        let end = at.get().ok_or(Error::UndefinedAddr)?.saturating_add(bytes.len() as u64);
         self.space.raise_used_end_for_redo(end);
         self.space.ensure_len(end, &*self.storage)?;
         self.write_counted(StorageAction::WriteRedo, at, bytes)
@@ -113,7 +113,7 @@ impl Cache {
                 _ => return Ok(()),
             }
         };
-        let place = GenerationWord::word_addr(Addr::new(self.space.superblock_eof())).ok_or(Error::Undefined)?;
+        let place = GenerationWord::word_addr(Addr::new(self.space.superblock_eof())).ok_or(Error::UndefinedAddr)?;
         self.write_generation_word(place, current)?;
         for write in &record.writes {
             self.write_counted(StorageAction::WriteRedo, write.at, &write.bytes)?;
@@ -133,14 +133,14 @@ impl Cache {
         let (mut before, mut between, mut after) = (Vec::new(), Vec::new(), Vec::new());
         let mut end = self.space.superblock_eof();
         if let Some((at, bytes, new)) = self.superblock_update()? {
-            before.extend([FlushStep::Extend(new), FlushStep::InitGeneration { end: new, generation: now }]);
-            before.extend(barrier(BarrierKind::NewEnd));
+            before.extend([FlushStep::ExtendTo(new), FlushStep::WriteGenerationAtNewEof { end: new, generation: now }]);
+            before.extend(barrier(BarrierKind::NewEndGeneration));
             before.push(FlushStep::Superblock { at, bytes, end: new });
             end = new;
         }
         let end = Addr::new(end);
         let (place, record_addr) =
-            GenerationWord::word_addr(end).zip(GenerationWord::redo_record_addr(end)).ok_or(Error::Undefined)?;
+            GenerationWord::word_addr(end).zip(GenerationWord::redo_record_addr(end)).ok_or(Error::UndefinedAddr)?;
         if !changes.is_empty() {
             let record = redo_record(record_addr, changes, images);
             let step = FlushStep::WriteRedo { record, is_visible: false };

@@ -295,7 +295,7 @@ impl DependencyGraph {
         if node.is_dirty {
             self.dirty_weight -= node.counted_weight();
         }
-        self.end_edges(node.parents.take_all(), node.owner);
+        self.end_edges(node.parents.into_edges(), node.owner);
     }
 
     /// Lets the parents of edges that were taken from a child of `child_owner` wait for it no more.
@@ -360,7 +360,7 @@ impl DependencyGraph {
             node.parents.replace_parent(old, new);
         }
         if let Some(node) = self.nodes.get_mut(&new) {
-            gone.parents.take_all().into_iter().for_each(|above| node.parents.push(above));
+            gone.parents.into_edges().into_iter().for_each(|above| node.parents.push(above));
             node.child_count += gone.child_count;
         }
     }
@@ -374,7 +374,7 @@ impl DependencyGraph {
             NodeContent::Entry(held) => held.iter().for_each(|slot| slot.entry_header().set_in_file()),
         }
         // An entry that has changed meanwhile, and everything that waits for it, waits for the next flush.
-        let last = if node.is_dirty { EdgeLifetime::Stored } else { EdgeLifetime::Written };
+        let last = if node.is_dirty { EdgeLifetime::Stored } else { EdgeLifetime::MemtableEntry };
         let (owner, over) = (node.owner, node.parents.take_if(|above| above.until <= last));
         self.end_edges(over, owner);
         self.release_if_unused(id);

@@ -49,7 +49,7 @@ impl From<Vec<u8>> for EntryPatch<'_> {
 }
 
 impl Cache {
-    /// Writes raw data. Then calls `change` to change an entry of `len` bytes that publishes this data, and writes the
+    /// Writes raw data. Then calls `change` to change an entry of `entry_len` bytes that publishes this data, and writes the
     /// entry. A flush of the entry's owner would do the same. Returns whether it was done. It is not done if `change`
     /// returns `None`. `change` is not called if a flush would have more to do: something of the owner is dirty or
     /// waits, the entry crosses a page, a redo record is active, or flushes are durable.
@@ -63,14 +63,14 @@ impl Cache {
         &self,
         part: UnpublishedChunkData<'_>,
         entry: &Handle<T>,
-        len: u64,
+        entry_len: u64,
         change: impl FnOnce(&mut T, u64) -> Option<std::result::Result<EntryPatch<'a>, EncodeError>>,
     ) -> Result<bool> {
         let _inside = enter_scope(self, ReentryScope::Flush, &[ReentryScope::Operation, ReentryScope::Flush]);
         let _only = self.flush_lock.lock();
         let at = defined(part.chunk.checked_add(part.offset))?;
         let end = defined(at.checked_add(part.bytes.len() as u64).and_then(Addr::get))?;
-        let is_alone = is_within_page(self.options.base_addr, entry.addr(), len)
+        let is_alone = is_within_page(self.options.base_addr, entry.addr(), entry_len)
             && end <= self.space.superblock_eof()
             && !self.needs_protocol_steps()
             && self.dirty_raw_data.is_chunk_clean(part.chunk);
@@ -157,7 +157,7 @@ mod tests {
         let at = cache.space().alloc(4, SpaceKind::Metadata).unwrap();
         let extent = cache.insert_entry(at, OWNER, Block(vec![1; 4]));
         let chunk = cache.space().alloc(8, SpaceKind::Raw).unwrap();
-        cache.write_raw_through(OWNER, chunk, 0, &[1; 8]).unwrap();
+        cache.write_new_raw(OWNER, chunk, 0, &[1; 8]).unwrap();
         cache.flush(FlushScope::All).unwrap();
         (cache, extent, chunk)
     }

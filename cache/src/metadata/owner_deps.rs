@@ -44,7 +44,7 @@ impl OwnerDependencies {
 
     /// The owners of the children of the entries of `parent`. Some may be there several times, and of some, the edges may
     /// have ended: not more than there are others.
-    pub fn children_of(&self, parent: Owner) -> impl Iterator<Item = Owner> {
+    pub fn possible_children_of(&self, parent: Owner) -> impl Iterator<Item = Owner> {
         self.0.get(&parent).into_iter().flat_map(|below| below.begun.iter().copied())
     }
 }
@@ -78,7 +78,7 @@ mod tests {
         for n in 0..900 {
             owner_deps.remove(owner(0), owner(1 + n % 100));
         }
-        let mut below: Vec<_> = owner_deps.children_of(owner(0)).collect();
+        let mut below: Vec<_> = owner_deps.possible_children_of(owner(0)).collect();
         assert!(below.len() <= 2 * 100, "{}", below.len());
         below.sort_unstable();
         below.dedup();
@@ -100,7 +100,7 @@ mod tests {
             owner_deps.add(owner(0), owner(8 + n));
             owner_deps.remove(owner(0), owner(8 + n));
         }
-        assert!(owner_deps.children_of(owner(0)).count() <= 2 * MIN_ENDED_TO_SORT_OUT);
-        assert!(owner_deps.children_of(owner(0)).any(|child| child == owner(7)));
+        assert!(owner_deps.possible_children_of(owner(0)).count() <= 2 * MIN_ENDED_TO_SORT_OUT);
+        assert!(owner_deps.possible_children_of(owner(0)).any(|child| child == owner(7)));
     }
 }

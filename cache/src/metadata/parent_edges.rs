@@ -24,7 +24,7 @@ pub(super) enum EdgeLifetime {
     /// Until the child, which is new, is in the file, in any state.
     Stored,
     /// Until the present state of the child was written.
-    Written,
+    MemtableEntry,
     /// When it is undone.
     Removed,
 }
@@ -83,7 +83,7 @@ impl ParentEdges {
         taken
     }
 
-    pub fn take_all(self) -> SmallVec<[ParentEdge; 2]> {
+    pub fn into_edges(self) -> SmallVec<[ParentEdge; 2]> {
         self.edges
     }
 
@@ -116,7 +116,7 @@ mod tests {
             assert_eq!(found(&mut edges, n), None, "{n}");
             edges.push(edge(n));
             assert_eq!(found(&mut edges, n), Some(edge(n)));
-            assert!(edges.find_mut(EntryId(n), DependencyKind::MetadataHeap).is_none());
+            assert!(edges.find_mut(EntryId(n), DependencyKind::MetadataGlobalHeap).is_none());
         }
         assert_eq!(edges.take_if(|edge| edge.parent.0 % 2 == 0).len(), 50);
         edges.replace_parent(EntryId(99), EntryId(7000));
@@ -124,6 +124,6 @@ mod tests {
             assert_eq!(found(&mut edges, n).is_some(), n % 2 == 1 && n != 99, "{n}");
         }
         assert!(found(&mut edges, 7000).is_some());
-        assert_eq!(edges.take_all().len(), 50);
+        assert_eq!(edges.into_edges().len(), 50);
     }
 }

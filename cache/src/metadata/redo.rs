@@ -119,7 +119,7 @@ impl Cache {
                 // same; so each begins with another number.
                 let any = || SeqlockCounter::new(self.options.clock.now().subsec_nanos()).round_up_to_even();
                 let mut bytes = [0; SeqlockCounter::SIZE];
-                let start = place.get().ok_or(Error::Undefined)?;
+                let start = place.get().ok_or(Error::UndefinedAddr)?;
                 let found = self.storage.read_at(&mut bytes, start);
                 let found = found.map_err(Error::io(StorageAction::Read, start, SeqlockCounter::SIZE as u64))?;
                 let counter = bytes.get(..found).and_then(SeqlockCounter::from_bytes).unwrap_or_else(any);
@@ -139,7 +139,7 @@ impl Cache {
         let last = match *serial {
             Some(last) => last,
             None => {
-                let (start, mut head) = (place.get().ok_or(Error::Undefined)?, [0; RedoRecord::HEAD_BYTES]);
+                let (start, mut head) = (place.get().ok_or(Error::UndefinedAddr)?, [0; RedoRecord::HEAD_BYTES]);
                 let found = self.storage.read_at(&mut head, start);
                 let found = found.map_err(Error::io(StorageAction::Read, start, head.len() as u64))?;
                 match RedoRecord::stated_serial(head.get(..found).unwrap_or_default()) {
@@ -165,7 +165,7 @@ impl Cache {
         let image = encode(&RedoRecord { seqlock: counter, serial, ..record.clone() }, self.options.widths);
         let image = image.map_err(|source| Error::Encode { at, source })?;
         *self.redo_state.seqlock.lock() = Some((at, counter));
-        let start = at.get().ok_or(Error::Undefined)?;
+        let start = at.get().ok_or(Error::UndefinedAddr)?;
         let end = start.saturating_add(image.len() as u64);
         self.space.raise_used_end_for_redo(end);
         self.space.ensure_len(end, &*self.storage)?;
@@ -239,7 +239,7 @@ impl Cache {
         if writes.is_empty() {
             return Ok(());
         }
-        let place = SeqlockCounter::word_addr(Addr::new(self.space.superblock_eof())).ok_or(Error::Undefined)?;
+        let place = SeqlockCounter::word_addr(Addr::new(self.space.superblock_eof())).ok_or(Error::UndefinedAddr)?;
         let record = RedoRecord { addr: place, writes, ..RedoRecord::default() };
         self.write_redo(&record, true)?;
         let written = record
@@ -263,7 +263,7 @@ impl Cache {
     /// As [`Cache::invalidate_redo`], but the record may come back after a power failure.
     pub(super) fn retire_redo(&self, at: Addr) -> Result<()> {
         let counter = self.load_seqlock(at)?.round_up_to_even();
-        self.write_counted(StorageAction::WriteRedo, at, &counter.to_bytes())?;
+        self.write_counted(StorageAction::WriteRedo, at, &counter.to_idle_bytes())?;
         *self.redo_state.seqlock.lock() = Some((at, counter));
         Ok(())
     }
@@ -271,8 +271,8 @@ impl Cache {
     /// Before `end` is announced: makes sure that the bytes there are no redo record. Returns whether something had to
     /// be written.
     pub(crate) fn erase_redo_at_eof(&self, end: u64) -> Result<bool> {
-        let place = SeqlockCounter::word_addr(Addr::new(end)).and_then(Addr::get).ok_or(Error::Undefined)?;
-        let len = self.storage.len().map_err(Error::io(StorageAction::Length, 0, 0))?;
+        let place = SeqlockCounter::word_addr(Addr::new(end)).and_then(Addr::get).ok_or(Error::UndefinedAddr)?;
+        let len = self.storage.len().map_err(Error::io(StorageAction::QueryLength, 0, 0))?;
         let beyond = len.saturating_sub(place).min(RedoRecord::SIGNATURE.len() as u64) as usize;
         let had_some = self.redo_state.last_record_addr.lock().take().is_some() && beyond > 0;
         if had_some {

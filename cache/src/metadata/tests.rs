@@ -44,8 +44,8 @@ fn children_are_written_before_parents_and_raw_data_first() {
     cache.add_dependency(&parent, &child, DependencyKind::ObjectHeaderIndex).unwrap();
     cache.add_dependency(&child, &proxy, DependencyKind::ExtensibleArrayChunk).unwrap();
     assert!(cache.add_dependency(&child, &parent, DependencyKind::Link).is_err());
-    let plan = cache.plan_flush(FlushScope::All).unwrap();
-    let [FlushStep::Extend(len), FlushStep::Raw(_), FlushStep::Superblock { end, .. }, first, last] = plan.steps()
+    let plan = cache.begin_flush(FlushScope::All).unwrap();
+    let [FlushStep::ExtendTo(len), FlushStep::Raw(_), FlushStep::Superblock { end, .. }, first, last] = plan.steps()
     else {
         panic!("{plan:?}")
     };
@@ -56,7 +56,7 @@ fn children_are_written_before_parents_and_raw_data_first() {
     let mut read = [0; 3];
     cache.read_raw(chunk, 0, &mut read).unwrap();
     assert_eq!(&read, b"raw");
-    assert!(cache.plan_flush(FlushScope::All).unwrap().steps().is_empty());
+    assert!(cache.begin_flush(FlushScope::All).unwrap().steps().is_empty());
     cache.finalize_and_truncate(true).unwrap();
     assert_eq!(storage.to_vec().len() as u64, cache.space().allocated_end());
 }
@@ -74,7 +74,7 @@ fn what_was_never_written_goes_with_the_cache() {
 #[test]
 fn a_trim_writes_what_waits_for_nothing_and_forgets_what_nobody_has_used() {
     let storage = MemoryStorage::new();
-    let settings = CacheOptions { dirty_budget_bytes: 64, ..CacheOptions::default() };
+    let settings = CacheOptions { dirty_metadata_budget_bytes: 64, ..CacheOptions::default() };
     let cache = Cache::new_writable(Arc::new(storage.clone()), settings, 8, Arc::new(EofOnlySuperblock));
     let parent = add(&cache, OWNER, &[9; 16]);
     let children = [1, 2, 3, 4, 5, 6].map(|n| {
@@ -159,7 +159,7 @@ fn an_object_is_flushed_with_what_it_waits_for_in_other_objects() {
         });
         entries.collect()
     };
-    let plan = cache.plan_flush(FlushScope::Owner(first)).unwrap();
+    let plan = cache.begin_flush(FlushScope::Owner(first)).unwrap();
     assert_eq!(written(&plan), [low.id(), middle.id(), top.id()]);
     drop(plan);
     // What lies between is clean, but the order holds across it.
@@ -167,10 +167,10 @@ fn an_object_is_flushed_with_what_it_waits_for_in_other_objects() {
     low.mark_dirty();
     beside.mark_dirty();
     top.mark_dirty();
-    let plan = cache.plan_flush(FlushScope::Owner(first)).unwrap();
+    let plan = cache.begin_flush(FlushScope::Owner(first)).unwrap();
     assert_eq!(written(&plan), [low.id(), top.id()]);
     plan.write_steps().unwrap();
-    assert_eq!(written(&cache.plan_flush(FlushScope::All).unwrap()), [beside.id()]);
+    assert_eq!(written(&cache.begin_flush(FlushScope::All).unwrap()), [beside.id()]);
 }
 
 #[test]
@@ -229,7 +229,7 @@ fn what_is_dirty_or_pinned_or_a_parent_is_not_evicted() {
     let storage = MemoryStorage::new();
     let cache = cache(&storage);
     let [parent, child, pinned, free] = [(); 4].map(|()| add(&cache, OWNER, b"block"));
-    cache.add_dependency(&parent, &child, DependencyKind::Dense).unwrap();
+    cache.add_dependency(&parent, &child, DependencyKind::DenseStorage).unwrap();
     cache.pin_entry(&pinned);
     let ids = [&parent, &pinned, &free].map(|handle| (handle.addr(), handle.id()));
     cache.flush(FlushScope::All).unwrap();
@@ -297,7 +297,7 @@ fn a_claimed_size_is_not_trusted() {
     let huge = cache.read_block_uncached(Addr::new(4), usize::MAX);
     assert!(matches!(huge, Err(Error::PastEnd { found: 6, .. })));
     assert!(matches!(cache.read_block_uncached(Addr::new(u64::MAX - 1), 1), Err(Error::PastEnd { found: 0, .. })));
-    assert!(matches!(cache.read_block_uncached(Addr::UNDEFINED, 1), Err(Error::Undefined)));
+    assert!(matches!(cache.read_block_uncached(Addr::UNDEFINED, 1), Err(Error::UndefinedAddr)));
     assert!(matches!(cache.flush(FlushScope::All), Err(Error::ReadOnly)));
 }
 
@@ -308,7 +308,7 @@ fn an_end_may_be_announced_far_ahead() {
     cache.preextend_superblock_eof(1 << 20).unwrap();
     assert_eq!(storage.to_vec().len(), 8 + (1 << 20));
     add(&cache, OWNER, b"block");
-    let plan = cache.plan_flush(FlushScope::All).unwrap();
+    let plan = cache.begin_flush(FlushScope::All).unwrap();
     assert!(matches!(plan.steps(), [FlushStep::Entry { .. }]));
     plan.write_steps().unwrap();
     cache.finalize_and_truncate(false).unwrap();
@@ -335,7 +335,7 @@ fn a_cache_is_shared_by_threads() {
 }
 
 fn order(cache: &Cache) -> Vec<crate::EntryId> {
-    let plan = cache.plan_flush(FlushScope::All).unwrap();
+    let plan = cache.begin_flush(FlushScope::All).unwrap();
     let entries = |step: &FlushStep| match step {
         FlushStep::Entry { id, .. } => Some(*id),
         _ => None,
@@ -364,7 +364,7 @@ fn a_change_made_during_a_flush_is_waited_for_in_the_next() {
     let cache = cache(&MemoryStorage::new());
     let upper = add(&cache, OWNER, b"upper");
     let lower = add(&cache, OWNER, b"lower");
-    let plan = cache.plan_flush(FlushScope::All).unwrap();
+    let plan = cache.begin_flush(FlushScope::All).unwrap();
     lower.mark_dirty();
     upper.mark_dirty();
     cache.add_dependency_until_clean(&upper, &lower, DependencyKind::BTree1Node).unwrap();
@@ -380,7 +380,7 @@ fn what_leads_to_a_new_entry_waits_for_it_until_it_is_there() {
         let lower = add(&cache, OWNER, b"lower");
         cache.add_dependency_to_first_write(&upper, &lower, DependencyKind::BTree1Node).unwrap();
         assert!(cache.add_dependency_until_clean(&lower, &upper, DependencyKind::BTree1Symbols).is_err());
-        let plan = cache.plan_flush(FlushScope::All).unwrap();
+        let plan = cache.begin_flush(FlushScope::All).unwrap();
         lower.mark_dirty();
         upper.mark_dirty();
         // It is on its way: what is written of it later may wait for what leads to it.
@@ -401,13 +401,13 @@ fn an_entry_is_new_until_a_flush_has_taken_it() {
     let cache = cache(&MemoryStorage::new());
     let entry = add(&cache, OWNER, b"entry");
     assert!(entry.is_new());
-    let plan = cache.plan_flush(FlushScope::All).unwrap();
+    let plan = cache.begin_flush(FlushScope::All).unwrap();
     assert!(!entry.is_new());
     drop(plan);
     assert!(entry.is_new());
     cache.flush(FlushScope::All).unwrap();
     entry.mark_dirty();
-    drop(cache.plan_flush(FlushScope::All).unwrap());
+    drop(cache.begin_flush(FlushScope::All).unwrap());
     assert!(!entry.is_new());
     let at = entry.addr();
     drop(entry);
@@ -425,7 +425,7 @@ fn proxies_stand_for_raw_data_that_waits_or_is_under_way() {
     assert!(cache.chunk_proxies(chunk).is_empty());
     let first = cache.enqueue_raw_write(OWNER, chunk, 0, b"raw".to_vec());
     assert_eq!(cache.chunk_proxies(chunk)[..], [first]);
-    let plan = cache.plan_flush(FlushScope::All).unwrap();
+    let plan = cache.begin_flush(FlushScope::All).unwrap();
     assert_eq!(cache.chunk_proxies(chunk)[..], [first]);
     let second = cache.enqueue_raw_write(OWNER, chunk, 0, b"new".to_vec());
     assert_eq!(cache.chunk_proxies(chunk)[..], [second, first]);
@@ -436,7 +436,7 @@ fn proxies_stand_for_raw_data_that_waits_or_is_under_way() {
 #[test]
 fn what_is_new_is_durable_before_what_leads_to_it_is_changed() {
     let storage = MemoryStorage::new();
-    let settings = CacheOptions { barriers: true, ..CacheOptions::default() };
+    let settings = CacheOptions { has_barriers: true, ..CacheOptions::default() };
     let cache = Cache::new_writable(Arc::new(storage.clone()), settings, 8, Arc::new(EofOnlySuperblock));
     let root = add(&cache, OWNER, b"root");
     cache.flush(FlushScope::All).unwrap();
@@ -447,7 +447,7 @@ fn what_is_new_is_durable_before_what_leads_to_it_is_changed() {
     cache.add_dependency(&new, &stored, DependencyKind::BTree2Node).unwrap();
     root.update(|block| block.0[0] = b'R');
     cache.add_dependency(&root, &new, DependencyKind::BTree2Root).unwrap();
-    let plan = cache.plan_flush(FlushScope::All).unwrap();
+    let plan = cache.begin_flush(FlushScope::All).unwrap();
     let [
         FlushStep::Entry { id: first, .. },
         FlushStep::Barrier(BarrierKind::NewData),
@@ -469,13 +469,13 @@ fn what_lies_in_two_pages_is_written_down_before_it_is_changed() {
     let storage = MemoryStorage::new();
     let cache = cache(&storage);
     let (large, small) = (add(&cache, OWNER, &[1; 5000]), add(&cache, OWNER, b"small"));
-    let steps = cache.plan_flush(FlushScope::All).unwrap();
+    let steps = cache.begin_flush(FlushScope::All).unwrap();
     assert!(!steps.steps().iter().any(|step| matches!(step, FlushStep::WriteRedo { .. })), "nothing leads to it yet");
     steps.write_steps().unwrap();
     large.update(|block| block.0[0] = 2);
     small.mark_dirty();
     cache.add_dependency(&large, &small, DependencyKind::Link).unwrap();
-    let plan = cache.plan_flush(FlushScope::All).unwrap();
+    let plan = cache.begin_flush(FlushScope::All).unwrap();
     let [FlushStep::Entry { id, .. }, FlushStep::WriteRedo { record, .. }, FlushStep::Entry { id: last, .. }] =
         plan.steps()
     else {
@@ -489,15 +489,15 @@ fn what_lies_in_two_pages_is_written_down_before_it_is_changed() {
         |storage: &MemoryStorage| storage.to_vec()[at.get().unwrap() as usize..].starts_with(&RedoRecord::SIGNATURE);
     assert!(valid(&storage));
     small.mark_dirty();
-    let plan = cache.plan_flush(FlushScope::All).unwrap();
+    let plan = cache.begin_flush(FlushScope::All).unwrap();
     assert!(
-        matches!(plan.steps(), [FlushStep::InvalidateRedo(forgotten), FlushStep::Entry { .. }] if *forgotten == at),
+        matches!(plan.steps(), [FlushStep::InvalidateEarlierRedo(forgotten), FlushStep::Entry { .. }] if *forgotten == at),
         "{plan:?}"
     );
     plan.write_steps().unwrap();
     assert!(!valid(&storage));
     small.mark_dirty();
-    assert!(matches!(cache.plan_flush(FlushScope::All).unwrap().steps(), [FlushStep::Entry { .. }]));
+    assert!(matches!(cache.begin_flush(FlushScope::All).unwrap().steps(), [FlushStep::Entry { .. }]));
 }
 
 #[test]
@@ -542,7 +542,7 @@ fn pages_begin_with_the_file_and_not_behind_its_user_block() {
         assert_eq!(block.addr(), Addr::new(4096));
         cache.flush(FlushScope::All).unwrap();
         block.mark_dirty();
-        let plan = cache.plan_flush(FlushScope::All).unwrap();
+        let plan = cache.begin_flush(FlushScope::All).unwrap();
         assert_eq!(plan.steps().iter().any(|step| matches!(step, FlushStep::WriteRedo { .. })), cut);
     }
 }
@@ -568,20 +568,20 @@ fn what_a_failed_flush_has_torn_is_whole_at_every_moment_of_the_next_one() {
     for (barriers, (fails_after, dies_after)) in cases.flat_map(|case| [(false, case), (true, case)]) {
         let memory = MemoryStorage::new();
         let storage = FaultyStorage::new(memory.clone());
-        let settings = CacheOptions { barriers, ..CacheOptions::default() };
+        let settings = CacheOptions { has_barriers: barriers, ..CacheOptions::default() };
         let cache = Cache::new_writable(Arc::new(storage.clone()), settings, 8, Arc::new(EofOnlySuperblock));
         let large = add(&cache, OWNER, &[1; 9000]);
         cache.flush(FlushScope::All).unwrap();
         let announced = SeqlockCounter::word_addr(Addr::new(cache.space().superblock_eof())).unwrap();
         large.update(|block| block.0.fill(2));
-        storage.fail_after(fails_after, InjectedFailure::Short(4096), false);
+        storage.fail_after(fails_after, InjectedFailure::PartialWrite(4096), false);
         let flushed = cache.flush(FlushScope::All).is_ok();
         let bytes = |memory: &MemoryStorage| whole(&found(memory, large.addr(), 9000, announced));
         let left = bytes(&memory);
         assert!(left == Some(2) || !flushed && left == Some(1), "{barriers} {fails_after}: {left:?}");
         // The writer goes on, and is killed after so many more changes.
         large.update(|block| block.0.fill(3));
-        storage.fail_after(dies_after, InjectedFailure::Short(4096), true);
+        storage.fail_after(dies_after, InjectedFailure::PartialWrite(4096), true);
         let flushed = cache.flush(FlushScope::All).is_ok();
         let after = bytes(&memory);
         assert!(

@@ -63,7 +63,7 @@ fn large_pieces_are_not_copied_together() {
 fn a_large_write_through_is_on_the_storage_at_once() {
     let (storage, cache) = cache();
     let chunk = cache.space().alloc(70 << 10, SpaceKind::Raw).unwrap();
-    assert_eq!(cache.write_raw_through(Owner::FILE, chunk, 0, &[1; 70 << 10]).unwrap(), None);
+    assert_eq!(cache.write_new_raw(Owner::FILE, chunk, 0, &[1; 70 << 10]).unwrap(), None);
     assert_eq!(writes(&storage), [(8, 70 << 10)]);
 }
 
@@ -73,7 +73,7 @@ fn small_write_throughs_are_gathered_until_there_are_many() {
     let chunks: Vec<Addr> = (0..64).map(|_| cache.space().alloc(16 << 10, SpaceKind::Raw).unwrap()).collect();
     for (n, chunk) in chunks.iter().enumerate() {
         assert_eq!(writes(&storage), []);
-        cache.write_raw_through(Owner::FILE, *chunk, 0, &[n as u8; 16 << 10]).unwrap();
+        cache.write_new_raw(Owner::FILE, *chunk, 0, &[n as u8; 16 << 10]).unwrap();
     }
     assert_eq!(writes(&storage), [(chunks[0].get().unwrap(), 1 << 20)]);
     let mut read = [0; 2];
@@ -85,10 +85,10 @@ fn small_write_throughs_are_gathered_until_there_are_many() {
 fn a_small_write_through_comes_before_what_is_written_over_it() {
     let (storage, cache) = cache();
     let chunk = cache.space().alloc(4, SpaceKind::Raw).unwrap();
-    assert_eq!(cache.write_raw_through(Owner::FILE, chunk, 0, &[1; 4]).unwrap(), None);
+    assert_eq!(cache.write_new_raw(Owner::FILE, chunk, 0, &[1; 4]).unwrap(), None);
     assert_eq!(writes(&storage), []);
     let waits = cache.enqueue_raw_write(Owner::FILE, chunk, 0, vec![2; 2]);
-    assert_eq!(cache.write_raw_through(Owner::FILE, chunk, 2, &[3; 2]).unwrap(), Some(waits));
+    assert_eq!(cache.write_new_raw(Owner::FILE, chunk, 2, &[3; 2]).unwrap(), Some(waits));
     assert_eq!(writes(&storage), []);
     let mut read = [0; 4];
     cache.read_raw(chunk, 0, &mut read).unwrap();
@@ -126,7 +126,7 @@ fn excess_raw_data_is_written_by_a_trim() {
     }
 
     let storage = RecordingStorage::new(MemoryStorage::new());
-    let settings = CacheOptions { raw_budget_bytes: 10, ..CacheOptions::default() };
+    let settings = CacheOptions { dirty_raw_budget_bytes: 10, ..CacheOptions::default() };
     let cache = Cache::new_writable(Arc::new(storage.clone()), settings, 8, Arc::new(EofOnlySuperblock));
     let [one, two] = [(); 2].map(|()| cache.space().alloc(20, SpaceKind::Raw).unwrap());
     let heap = cache.insert_entry(cache.space().alloc(1, SpaceKind::Metadata).unwrap(), Owner::FILE, Heap);
@@ -134,8 +134,8 @@ fn excess_raw_data_is_written_by_a_trim() {
     cache.flush_over_budget().unwrap();
     assert_eq!(writes(&storage), [(8, 20)]);
     let waits = cache.enqueue_raw_write(Owner::FILE, two, 0, vec![1; 20]);
-    cache.add_dependency(&waits, &heap, crate::DependencyKind::ChunkHeap).unwrap();
-    cache.add_dependency(&free, &heap, crate::DependencyKind::ChunkHeap).unwrap();
+    cache.add_dependency(&waits, &heap, crate::DependencyKind::ChunkGlobalHeap).unwrap();
+    cache.add_dependency(&free, &heap, crate::DependencyKind::ChunkGlobalHeap).unwrap();
     cache.flush_over_budget().unwrap();
     assert_eq!(writes(&storage), [(48, 1), (28, 20)]);
 }
@@ -146,7 +146,7 @@ fn bytes_beyond_the_end_of_the_file_are_missed() {
     cache.enqueue_raw_write(Owner::FILE, Addr::new(8), 10, vec![1; 10]);
     let mut read = [0; 20];
     assert!(matches!(cache.read_raw(Addr::new(8), 0, &mut read), Err(Error::PastEnd { wanted: 10, found: 0, .. })));
-    assert!(matches!(cache.read_raw(Addr::UNDEFINED, 0, &mut read), Err(Error::Undefined)));
+    assert!(matches!(cache.read_raw(Addr::UNDEFINED, 0, &mut read), Err(Error::UndefinedAddr)));
 }
 
 #[test]
@@ -250,7 +250,7 @@ fn short_pieces_near_to_each_other_are_written_by_one_call_where_nobody_follows(
 #[test]
 fn many_short_pieces_are_written_before_their_memory_exceeds_the_budget() {
     let storage = RecordingStorage::new(MemoryStorage::new());
-    let settings = CacheOptions { raw_budget_bytes: 6400, ..CacheOptions::default() };
+    let settings = CacheOptions { dirty_raw_budget_bytes: 6400, ..CacheOptions::default() };
     let cache = Cache::new_writable(Arc::new(storage.clone()), settings, 8, Arc::new(EofOnlySuperblock));
     let chunk = cache.space().alloc(4000, SpaceKind::Raw).unwrap();
     for n in 0..100 {
@@ -272,10 +272,10 @@ fn a_read_is_told_that_waiting_bytes_were_discarded() {
     let chunk = cache.space().alloc(1, SpaceKind::Raw).unwrap();
     cache.enqueue_raw_write(Owner::FILE, chunk, 0, vec![7]);
     let reading = cache.space().begin_raw_read();
-    assert!(!reading.has_any_chunk_moved() && !reading.unwritten_discarded_since_start());
+    assert!(!reading.has_any_chunk_ever_moved() && !reading.unwritten_discarded_since_start());
     cache.free_raw(None, chunk, 1);
-    assert!(reading.has_any_chunk_moved() && reading.unwritten_discarded_since_start());
+    assert!(reading.has_any_chunk_ever_moved() && reading.unwritten_discarded_since_start());
     let reading = cache.space().begin_raw_read();
     cache.free_raw(None, chunk, 1);
-    assert!(reading.has_any_chunk_moved() && !reading.unwritten_discarded_since_start(), "nothing of it waited");
+    assert!(reading.has_any_chunk_ever_moved() && !reading.unwritten_discarded_since_start(), "nothing of it waited");
 }

@@ -108,7 +108,7 @@ impl Quarantine {
     }
 
     /// Other objects lead to `owner` and its freed space too. So only a whole flush makes that unreachable.
-    pub fn await_full_flush_for_owner(&mut self, owner: Owner) {
+    pub fn require_full_flush_for_owner(&mut self, owner: Owner) {
         if let Some(sections) = self.given.remove(&Some(owner)) {
             self.given.entry(None).or_default().extend(sections);
         }
@@ -124,7 +124,7 @@ impl Quarantine {
         self.given.get(&None).into_iter().flatten().copied()
     }
 
-    pub fn full_flush_count(&self) -> u64 {
+    pub fn begun_full_flush_count(&self) -> u64 {
         self.snapshots
     }
 
@@ -196,7 +196,7 @@ impl Quarantine {
                 self.settled = self.settled.max(snapshot.unwrap_or(0));
                 sections.collect()
             }
-            ReusePolicy::WhenUnread => {
+            ReusePolicy::WhenExclusive => {
                 sections.for_each(|section| self.unproven.add_section(section));
                 self.unproven_snapshot = self.unproven_snapshot.max(snapshot.unwrap_or(0));
                 Vec::new()
@@ -228,7 +228,7 @@ impl Quarantine {
         match self.policy {
             ReusePolicy::AfterFlush => return Some(section),
             ReusePolicy::Never => self.unproven.add_abandoned_bytes(section.1),
-            ReusePolicy::WhenUnread => self.unproven.add_section(section),
+            ReusePolicy::WhenExclusive => self.unproven.add_section(section),
             ReusePolicy::AfterGrace(grace) => {
                 self.rest_for(vec![section], None, grace.max(ReusePolicy::MIN_GRACE), now);
             }
@@ -249,11 +249,11 @@ impl Quarantine {
         self.rest_for(sections, snapshot, ReusePolicy::MIN_GRACE, now);
     }
 
-    /// Whether something waits for the knowledge that nobody has the file open: at least so many bytes, or, with `count_epochs`,
+    /// Whether something waits for the knowledge that nobody has the file open: at least so many bytes, or, with `or_inside_structures`,
     /// space inside structures.
-    pub fn has_awaiting_no_readers(&self, min_bytes: u64, count_epochs: bool) -> bool {
+    pub fn has_awaiting_no_readers(&self, min_bytes: u64, or_inside_structures: bool) -> bool {
         let last_settling = self.settling.last_key_value().map_or(self.settled, |(_, snapshot)| *snapshot);
-        self.unproven.total_bytes() >= min_bytes || count_epochs && self.unproven_snapshot > last_settling
+        self.unproven.total_bytes() >= min_bytes || or_inside_structures && self.unproven_snapshot > last_settling
     }
 
     /// The policy.

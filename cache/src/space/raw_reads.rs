@@ -79,7 +79,7 @@ pub struct RawReadGuard<'a> {
 
 impl RawReadGuard<'_> {
     /// Whether any chunk of the file may have lost its place since the file was opened.
-    pub fn has_any_chunk_moved(&self) -> bool {
+    pub fn has_any_chunk_ever_moved(&self) -> bool {
         self.reads.moves.load(SeqCst) != 0
     }
 
@@ -162,10 +162,10 @@ mod tests {
     fn a_read_knows_what_was_discarded_since_it_began() {
         let reads = RawReads::new();
         let first = reads.begin();
-        assert!(!first.has_any_chunk_moved() && !first.unwritten_discarded_since_start());
+        assert!(!first.has_any_chunk_ever_moved() && !first.unwritten_discarded_since_start());
         reads.count_chunk_move();
         reads.note_unwritten_bytes_dropped();
-        assert!(first.has_any_chunk_moved() && first.unwritten_discarded_since_start());
-        assert!(reads.begin().has_any_chunk_moved() && !reads.begin().unwritten_discarded_since_start());
+        assert!(first.has_any_chunk_ever_moved() && first.unwritten_discarded_since_start());
+        assert!(reads.begin().has_any_chunk_ever_moved() && !reads.begin().unwritten_discarded_since_start());
     }
 }

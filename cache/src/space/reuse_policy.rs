@@ -11,7 +11,7 @@ pub enum ReusePolicy {
     AfterFlush,
     /// It is allocated again when it is known that no other process has the file open, and a moment later
     /// ([`ReusePolicy::MIN_GRACE`]). Readers may follow old pointers for as long as they like.
-    WhenUnread,
+    WhenExclusive,
     /// It is allocated again this long after that flush, at least [`ReusePolicy::MIN_GRACE`]. Every reader drops older
     /// pointers, as those of h5live do.
     AfterGrace(Duration),
@@ -29,9 +29,9 @@ impl ReusePolicy {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct QuarantinedSpace {
     /// Bytes to which nothing in the file leads any more, and that rest.
-    pub bytes: u64,
+    pub unreachable_bytes: u64,
     /// Bytes that nobody gets in this session.
-    pub forgotten_bytes: u64,
+    pub abandoned_bytes: u64,
     /// What they rest for.
     pub policy: ReusePolicy,
 }

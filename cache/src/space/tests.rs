@@ -40,7 +40,7 @@ fn raw_data_is_aligned_only_if_that_costs_nothing_in_the_long_run() {
 fn an_address_must_fit_the_width_of_the_file() {
     let space = Space::new(60_000, Width::TWO, Clock::default(), false);
     assert!(space.alloc(5000, SpaceKind::Raw).is_ok());
-    assert!(matches!(space.alloc(1000, SpaceKind::Raw), Err(Error::Full { wanted: 1000, .. })));
+    assert!(matches!(space.alloc(1000, SpaceKind::Raw), Err(Error::AddressSpaceFull { wanted: 1000, .. })));
     assert!(space.alloc(u64::MAX, SpaceKind::Metadata).is_err());
     assert!(space.alloc(500, SpaceKind::Raw).is_ok());
     let end = space.next_superblock_eof().unwrap();
@@ -278,7 +278,7 @@ fn the_longest_grace_never_ends() {
 
 #[test]
 fn time_alone_frees_nothing_that_rests_until_nobody_has_the_file_open() {
-    let (space, time) = timed(ReusePolicy::WhenUnread, false);
+    let (space, time) = timed(ReusePolicy::WhenExclusive, false);
     let [at, other] = std::array::from_fn(|_| space.alloc(64 << 10, SpaceKind::Raw).unwrap());
     let moment = space.current_epoch();
     space.free_raw(at, 64 << 10);
@@ -286,39 +286,43 @@ fn time_alone_frees_nothing_that_rests_until_nobody_has_the_file_open() {
     time.store(1_000_000_000, Relaxed);
     assert_ne!(space.alloc(64 << 10, SpaceKind::Raw).unwrap(), at);
     assert!(!space.is_reclaimable(moment));
-    space.reclaim_if_unread(true, || false);
-    assert_eq!(space.quarantined_space().bytes, 64 << 10);
-    space.reclaim_if_unread(true, || true);
+    space.reclaim_if_exclusive(true, || false);
+    assert_eq!(space.quarantined_space().unreachable_bytes, 64 << 10);
+    space.reclaim_if_exclusive(true, || true);
     assert!(!space.is_reclaimable(moment), "a moment more, for those that have the file open only now and then");
     space.free_raw(other, 64 << 10);
     flush(&space, FlushScope::All);
     time.store(1_000_001_100, Relaxed);
     assert!(space.is_reclaimable(moment));
     assert_eq!(space.alloc(64 << 10, SpaceKind::Raw).unwrap(), at);
-    assert_eq!(space.quarantined_space().bytes, 64 << 10, "what became unreachable later waits for the next answer");
+    assert_eq!(
+        space.quarantined_space().unreachable_bytes,
+        64 << 10,
+        "what became unreachable later waits for the next answer"
+    );
     space.release_all_quarantined();
-    assert_eq!((space.quarantined_space().bytes, space.free_bytes()), (0, 64 << 10));
+    assert_eq!((space.quarantined_space().unreachable_bytes, space.free_bytes()), (0, 64 << 10));
 }
 
 #[test]
 fn what_is_wanted_inside_structures_is_worth_the_question_whether_anybody_has_the_file_open() {
-    let (space, _) = timed(ReusePolicy::WhenUnread, false);
+    let (space, _) = timed(ReusePolicy::WhenExclusive, false);
     let asked = std::cell::Cell::new(0);
     let ask = || asked.set(asked.get() + 1);
     let moment = space.current_epoch();
     flush(&space, FlushScope::All);
-    space.reclaim_if_unread(false, || {
+    space.reclaim_if_exclusive(false, || {
         ask();
         true
     });
     assert_eq!(asked.get(), 0);
     assert!(!space.is_reclaimable(moment));
-    space.reclaim_if_unread(false, || {
+    space.reclaim_if_exclusive(false, || {
         ask();
         true
     });
     assert_eq!(asked.get(), 1);
-    space.reclaim_if_unread(false, || {
+    space.reclaim_if_exclusive(false, || {
         ask();
         true
     });
@@ -327,7 +331,7 @@ fn what_is_wanted_inside_structures_is_worth_the_question_whether_anybody_has_th
 
 #[test]
 fn merged_sections_are_given_back_within_the_borders_of_pages_and_blocks() {
-    let (space, _) = timed(ReusePolicy::WhenUnread, false);
+    let (space, _) = timed(ReusePolicy::WhenExclusive, false);
     space.set_page_size(4096).unwrap();
     let pieces: Vec<Addr> = (0..6).map(|_| space.alloc(2000, SpaceKind::Raw).unwrap()).collect();
     let large = space.alloc(5000, SpaceKind::Raw).unwrap();
@@ -355,7 +359,7 @@ fn a_flush_of_one_object_frees_what_only_that_object_led_to() {
     assert_eq!(space.alloc(64, SpaceKind::Metadata).unwrap(), own);
     let fresh = space.alloc(64, SpaceKind::Metadata).unwrap();
     assert!(fresh > shared);
-    space.await_full_flush_for_owner(other);
+    space.require_full_flush_for_owner(other);
     flush(&space, FlushScope::Owner(other));
     time.store(4000, Relaxed);
     assert!(space.alloc(64, SpaceKind::Metadata).unwrap() > fresh, "others led to it");
@@ -389,7 +393,7 @@ fn a_durable_file_waits_for_the_barrier_after_the_flush() {
 #[test]
 fn zeros_are_where_nothing_was_and_no_intent_will_be() {
     let zeros = |space: &Space, len| {
-        let (at, zeros) = space.alloc_with_zero_start(len, SpaceKind::Raw).unwrap();
+        let (at, zeros) = space.alloc_with_zero_tail_offset(len, SpaceKind::Raw).unwrap();
         (at.get().unwrap(), zeros)
     };
     let storage = MemoryStorage::from(vec![0xaa; 300]);

@@ -13,13 +13,13 @@ pub enum InjectedFailure {
     /// Nothing is written: the medium is broken.
     Broken,
     /// The first bytes, this many at most, are written; then the medium is full.
-    Short(usize),
+    PartialWrite(usize),
 }
 
 impl InjectedFailure {
     fn error(self) -> io::Error {
         match self {
-            InjectedFailure::Full | InjectedFailure::Short(_) => io::ErrorKind::StorageFull.into(),
+            InjectedFailure::Full | InjectedFailure::PartialWrite(_) => io::ErrorKind::StorageFull.into(),
             InjectedFailure::Broken => io::Error::other("injected failure"),
         }
     }
@@ -84,7 +84,7 @@ impl<S: Storage> Storage for FaultyStorage<S> {
 
     fn write_at(&self, bytes: &[u8], at: u64) -> io::Result<()> {
         let Some(failure) = self.next_failure() else { return self.inner.write_at(bytes, at) };
-        if let InjectedFailure::Short(n) = failure {
+        if let InjectedFailure::PartialWrite(n) = failure {
             self.inner.write_at(&bytes[..n.min(bytes.len())], at)?;
         }
         Err(failure.error())

@@ -107,8 +107,8 @@ impl<S: Storage> Storage for RedoOverlay<S> {
     }
 
     /// None while something is laid over: pieces would be read one by one.
-    fn batched_reads(&self) -> Option<BatchReadHints> {
-        if self.any.load(Acquire) { None } else { self.storage.batched_reads() }
+    fn batch_read_hints(&self) -> Option<BatchReadHints> {
+        if self.any.load(Acquire) { None } else { self.storage.batch_read_hints() }
     }
 
     fn read_ranges(

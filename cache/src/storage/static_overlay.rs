@@ -60,8 +60,8 @@ impl<S: Storage> Storage for StaticOverlay<S> {
         Ok(found)
     }
 
-    fn batched_reads(&self) -> Option<BatchReadHints> {
-        self.storage.batched_reads()
+    fn batch_read_hints(&self) -> Option<BatchReadHints> {
+        self.storage.batch_read_hints()
     }
 
     /// Pieces lie over structures and not over raw data, so that few ranges if any are read by themselves.

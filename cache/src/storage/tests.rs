@@ -53,7 +53,7 @@ fn a_recorded_log_gives_the_same_bytes_again() {
 #[test]
 fn an_injected_failure_hits_the_chosen_change() {
     let storage = FaultyStorage::new(MemoryStorage::new());
-    storage.fail_after(1, InjectedFailure::Short(2), true);
+    storage.fail_after(1, InjectedFailure::PartialWrite(2), true);
     storage.write_at(b"abc", 0).unwrap();
     assert_eq!(storage.write_at(b"xyz", 0).unwrap_err().kind(), io::ErrorKind::StorageFull);
     assert_eq!(storage.inner().to_vec(), b"xyc");
@@ -131,7 +131,7 @@ fn a_block_that_is_larger_than_the_limit_is_not_read() {
     let settings = crate::CacheOptions { max_allocation: AllocationLimit::new(2 << 20), ..Default::default() };
     let cache = crate::Cache::new_read_only(Arc::new(storage), settings);
     assert_eq!(cache.read_block_uncached(Addr::new(8), 2 << 20).unwrap().len(), 2 << 20);
-    let Err(crate::Error::Allocation { at, source }) = cache.read_block_uncached(Addr::new(8), 1 << 34) else {
+    let Err(crate::Error::MemoryAllocation { at, source }) = cache.read_block_uncached(Addr::new(8), 1 << 34) else {
         panic!("the block was read");
     };
     assert_eq!((at, source), (Addr::new(8), AllocationError::OverLimit { bytes: 1 << 34, limit: 2 << 20 }));

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use h5live_format::messages::{
     AttributeInfo, AttributeMessage, DataspaceMessage, DatatypeMessage, MessageType, Shareable, SharedMessageTarget,
 };
-use h5live_format::{Addr, AttributeNameRecord, AttributeOrderRecord, ObjectHeader, Record, lookup3};
+use h5live_format::{Addr, AttributeNameRecord, AttributeOrderRecord, FirstHeaderChunk, Record, lookup3};
 use h5live_model::{Dataspace, Datatype};
 
 use super::FindingCause;
@@ -22,7 +22,7 @@ impl FileWalk<'_> {
     /// The attributes of an object.
     pub fn check_attributes(&mut self, header: &CheckedObjectHeader) {
         let info = self.load_message::<AttributeInfo>(header);
-        let limit = info.as_ref().and_then(|info| info.max_creation_order);
+        let limit = info.as_ref().and_then(|info| info.next_creation_order);
         let mut names = HashSet::new();
         for message in header.messages_of(MessageType::ATTRIBUTE) {
             let Some(body) = self.load_message_body(message, header.addr) else { continue };
@@ -41,7 +41,7 @@ impl FileWalk<'_> {
         if let Some(info) = info.filter(AttributeInfo::is_dense) {
             if !names.is_empty() {
                 self.report(
-                    ObjectHeader::NAME,
+                    FirstHeaderChunk::NAME,
                     header.addr,
                     FindingCause::Rule("attributes are compact or dense, not both"),
                 );
@@ -116,10 +116,10 @@ impl FileWalk<'_> {
             self.incomplete = true;
             return;
         };
-        let indexed = info.order.filter(|order| order.is_defined());
+        let indexed = info.order_index.filter(|order| order.is_defined());
         let mut orders: HashMap<[u8; 8], i64> = HashMap::new();
         let mut last: Option<(u32, Vec<u8>)> = None;
-        let names = self.check_btree2(info.names, AttributeNameRecord::default(), &mut |walk, index, record| {
+        let names = self.check_btree2(info.name_index, AttributeNameRecord::default(), &mut |walk, index, record| {
             let shared = record.flags & SHARED_FLAG != 0;
             let body = if shared {
                 walk.count_shared_or_committed_use(MessageType::ATTRIBUTE, &SharedMessageTarget::Heap(record.heap_id));
@@ -132,19 +132,19 @@ impl FileWalk<'_> {
             let found = lookup3(attribute.name.as_bytes(), 0);
             if found != record.hash {
                 let cause = FindingCause::Hash { what: "name", stated: record.hash, found };
-                walk.report(AttributeNameRecord::NAME, info.names, cause);
+                walk.report(AttributeNameRecord::NAME, info.name_index, cause);
             }
             let key = (record.hash, attribute.name.as_bytes().to_vec());
-            walk.check_name_record_order(AttributeNameRecord::NAME, info.names, index, last.as_ref(), &key);
+            walk.check_name_record_order(AttributeNameRecord::NAME, info.name_index, index, last.as_ref(), &key);
             last = Some(key);
-            walk.check_creation_order(at, record.order.into(), info.max_creation_order);
+            walk.check_creation_order(at, record.creation_order.into(), info.next_creation_order);
             if indexed.is_some() {
-                orders.insert(record.heap_id, record.order.into());
+                orders.insert(record.heap_id, record.creation_order.into());
             }
             walk.check_attribute(at, &attribute, !shared);
         });
         if let Some(order) = indexed {
-            let place = |record: &AttributeOrderRecord| (record.heap_id, record.order.into());
+            let place = |record: &AttributeOrderRecord| (record.heap_id, record.creation_order.into());
             self.check_creation_order_index(order, AttributeOrderRecord::default(), place, orders, names.is_some());
         }
         if names.is_some() {

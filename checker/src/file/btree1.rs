@@ -59,7 +59,7 @@ impl FileWalk<'_> {
 
     fn load_btree1_node<K: Btree1Key>(&mut self, tree: &Btree1Check<'_, K>, addr: Addr) -> Option<Btree1Node<K>> {
         let blank = Btree1Node::<K>::empty(tree.k, tree.shape, self.widths);
-        let size = blank.node_bytes() as u64;
+        let size = blank.node_size() as u64;
         self.claim_and_decode(blank, addr, size)
     }
 
@@ -133,8 +133,8 @@ impl FileWalk<'_> {
 
     fn check_btree1_siblings<K: Btree1Key>(&mut self, tree: &mut Btree1Check<'_, K>, addr: Addr, node: &Btree1Node<K>) {
         let Some(last) = tree.last.get_mut(usize::from(node.level)) else { return };
-        let before = std::mem::replace(last, (addr, node.right));
-        if node.left != before.0 {
+        let before = std::mem::replace(last, (addr, node.right_sibling));
+        if node.left_sibling != before.0 {
             self.report(Btree1Node::<K>::NAME, addr, FindingCause::Rule("the left sibling is the node before it"));
         }
         if before.0.is_defined() && before.1 != addr {

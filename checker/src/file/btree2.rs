@@ -42,16 +42,16 @@ impl FileWalk<'_> {
         if header.root.is_defined() {
             let root = Btree2ChildPointer {
                 addr: header.root,
-                record_count: header.root_records,
-                subtree_record_count: header.records,
+                record_count: header.root_record_count,
+                subtree_record_count: header.total_record_count,
             };
             whole = self.check_btree2_node(&mut tree, root, header.depth, true);
-        } else if header.records != 0 || header.root_records != 0 {
+        } else if header.total_record_count != 0 || header.root_record_count != 0 {
             self.report(NAME, addr, FindingCause::Undefined("root"));
             return None;
         }
         if whole {
-            self.check_equal(NAME, addr, "records", header.records, tree.record_count);
+            self.check_equal(NAME, addr, "records", header.total_record_count, tree.record_count);
         }
         whole.then_some(header)
     }
@@ -79,8 +79,8 @@ impl FileWalk<'_> {
             self.report(name, node.addr, FindingCause::Missing("record in it"));
             return false;
         }
-        if !root && node.record_count < tree.geometry.merge_record_count(depth) / 2 {
-            let fewest = tree.geometry.merge_record_count(depth).into();
+        if !root && node.record_count < tree.geometry.merge_threshold(depth) / 2 {
+            let fewest = tree.geometry.merge_threshold(depth).into();
             self.add_note(
                 name,
                 node.addr,

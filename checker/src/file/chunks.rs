@@ -37,7 +37,7 @@ pub(super) struct ChunkedDataset {
 impl ChunkedDataset {
     /// Chunks along a dimension of the largest extent; `None` without a limit.
     pub fn max_chunks_along(&self, dim: usize) -> Option<u64> {
-        let (max, chunk) = (*self.max.get(dim)?, *self.storage.dims.get(dim)?);
+        let (max, chunk) = (*self.max.get(dim)?, *self.storage.chunk_dims.get(dim)?);
         (max != UNLIMITED).then(|| max.div_ceil(chunk.max(1)))
     }
 
@@ -80,7 +80,7 @@ impl ChunkedDataset {
         let over = |((at, chunk), dim): ((&u64, &u64), &u64)| {
             at.checked_add(1).and_then(|next| next.checked_mul(*chunk)).is_none_or(|end| end > *dim)
         };
-        coord.iter().zip(&self.storage.dims).zip(&self.dims).any(over)
+        coord.iter().zip(&self.storage.chunk_dims).zip(&self.dims).any(over)
     }
 
     /// Whether a chunk with this filter mask went through a filter that adds a checksum: Fletcher32's own, or the Adler-32 of
@@ -93,7 +93,7 @@ impl ChunkedDataset {
 
     /// Bytes of a chunk as an element of an array states it.
     fn stored_chunk_bytes(&self, element: ChunkIndexEntry) -> u64 {
-        if self.filters.is_empty() { self.bytes } else { element.size }
+        if self.filters.is_empty() { self.bytes } else { element.stored_size }
     }
 }
 
@@ -135,8 +135,20 @@ impl FileWalk<'_> {
                 if let Some(header) = self.check_chunk_btree2(chunked) {
                     const NAME: &str = Btree2Header::NAME;
                     self.check_equal(NAME, at, "node size of the layout", node_size.into(), header.node_size.into());
-                    self.check_equal(NAME, at, "split percent of the layout", split.into(), header.split.into());
-                    self.check_equal(NAME, at, "merge percent of the layout", merge.into(), header.merge.into());
+                    self.check_equal(
+                        NAME,
+                        at,
+                        "split percent of the layout",
+                        split.into(),
+                        header.split_percent.into(),
+                    );
+                    self.check_equal(
+                        NAME,
+                        at,
+                        "merge percent of the layout",
+                        merge.into(),
+                        header.merge_percent.into(),
+                    );
                 }
             }
         }
@@ -196,7 +208,7 @@ impl FileWalk<'_> {
         }
         let starts =
             |((place, chunk), dim): ((&u64, &u64), &u64)| place.checked_mul(*chunk).is_some_and(|start| start < *dim);
-        let is_inside = coord.iter().zip(&chunked.storage.dims).zip(&chunked.dims).all(starts);
+        let is_inside = coord.iter().zip(&chunked.storage.chunk_dims).zip(&chunked.dims).all(starts);
         if !is_inside {
             self.add_note("chunk", addr, FindingCause::Rule("lies outside the extent"));
         }
@@ -228,18 +240,18 @@ impl FileWalk<'_> {
         let root = chunked.storage.addr;
         let Ok(rank) = u8::try_from(chunked.dims.len()) else { return };
         let sorted = |from: &Btree1ChunkKey, to: &Btree1ChunkKey| {
-            (&from.start, from.element_offset) < (&to.start, to.element_offset)
+            (&from.start, from.offset_in_element) < (&to.start, to.offset_in_element)
         };
         let tree = Btree1Check::<Btree1ChunkKey>::new(self.k.chunk, Btree1ChunkRank(rank), &sorted);
         let whole = self.check_btree1(root, tree, &mut |walk, key, addr, _| {
-            let dims = &chunked.storage.dims;
+            let dims = &chunked.storage.chunk_dims;
             let odd = key.start.iter().zip(dims).any(|(start, chunk)| start % chunk.max(&1) != 0);
-            if odd || key.element_offset != 0 {
+            if odd || key.offset_in_element != 0 {
                 walk.report(NAME, root, FindingCause::Rule("a chunk begins at a multiple of the chunk dimensions"));
                 return;
             }
             let coord: Vec<u64> = key.start.iter().zip(dims).map(|(start, chunk)| start / chunk.max(&1)).collect();
-            walk.check_chunk(chunked, NAME, root, &coord, addr, key.size.into(), key.filter_mask, false);
+            walk.check_chunk(chunked, NAME, root, &coord, addr, key.stored_size.into(), key.filter_mask, false);
         });
         self.incomplete |= !whole && chunked.datatype.is_some();
     }
@@ -266,7 +278,16 @@ impl FileWalk<'_> {
                     const NAME: &str = FilteredChunkRecord::NAME;
                     let coord = record.coord.scaled();
                     follows(walk, NAME, index, coord);
-                    walk.check_chunk(chunked, NAME, root, coord, record.addr, record.size, record.filter_mask, false);
+                    walk.check_chunk(
+                        chunked,
+                        NAME,
+                        root,
+                        coord,
+                        record.addr,
+                        record.stored_size,
+                        record.filter_mask,
+                        false,
+                    );
                 })
             }
         }

@@ -119,7 +119,7 @@ impl FileWalk<'_> {
                 }
             }
         }
-        let unlimited = self.widths.length.max();
+        let unlimited = self.widths.length.max_value();
         let room = |n: u64, size: u64| if size == unlimited { u64::MAX } else { n.saturating_add(size) };
         Some(files.files.iter().fold(0, |n, file| room(n, file.size)))
     }
@@ -182,7 +182,7 @@ impl FileWalk<'_> {
         datatype: &Rc<Datatype>,
         filters: h5live_model::FilterSpecs,
     ) -> Option<ChunkedDataset> {
-        self.check_equal(LAYOUT, at, "rank of chunks", chunks.dims.len() as u64, space.rank() as u64);
+        self.check_equal(LAYOUT, at, "rank of chunks", chunks.chunk_dims.len() as u64, space.rank() as u64);
         self.check_equal(LAYOUT, at, "size of an element", chunks.element_size, datatype.size().into());
         let Some(bytes) = chunks.chunk_bytes() else {
             self.report(LAYOUT, at, FindingCause::Rule("the bytes of a chunk fit 64 bits"));
@@ -208,7 +208,7 @@ impl FileWalk<'_> {
             };
             self.report(LAYOUT, at, FindingCause::ExceedsLimit { what, found: bytes, limit: MAX_OLD_CHUNK_BYTES });
         }
-        (chunks.dims.len() == space.rank()).then(|| ChunkedDataset {
+        (chunks.chunk_dims.len() == space.rank()).then(|| ChunkedDataset {
             header: at,
             version: layout.version,
             storage: chunks.clone(),

@@ -45,7 +45,7 @@ impl ExtensibleArrayCheck<'_> {
     /// Elements of each data block below a super block.
     fn elements_per_data_block(&self, super_block: u32) -> u64 {
         let factor = 1u64.checked_shl(super_block.div_ceil(2)).unwrap_or(u64::MAX);
-        u64::from(self.parameters.min_elements).saturating_mul(factor)
+        u64::from(self.parameters.data_block_min_elements).saturating_mul(factor)
     }
 
     /// Elements before a super block, those of the index block left out.
@@ -66,13 +66,13 @@ impl ExtensibleArrayCheck<'_> {
 
     /// Super blocks whose data blocks are listed in the index block itself.
     fn direct_super_block_count(&self) -> u32 {
-        2 * self.parameters.min_pointers.max(1).ilog2()
+        2 * self.parameters.super_block_min_pointers.max(1).ilog2()
     }
 
     /// Super blocks of the whole array.
     fn super_block_count(&self) -> u32 {
-        let smallest = self.parameters.min_elements.max(1).ilog2();
-        (1 + u32::from(self.parameters.max_bits)).saturating_sub(smallest)
+        let smallest = self.parameters.data_block_min_elements.max(1).ilog2();
+        (1 + u32::from(self.parameters.element_index_bits)).saturating_sub(smallest)
     }
 
     fn element_table(&self, len: u64) -> Option<ChunkEntryTable> {
@@ -102,7 +102,7 @@ impl FileWalk<'_> {
             self.report(HEADER, at, FindingCause::Rule("the parameters are those of the layout message"));
             return;
         }
-        let offset = Width::new(parameters.max_bits.div_ceil(8)).unwrap_or(Width::EIGHT);
+        let offset = Width::new(parameters.element_index_bits.div_ceil(8)).unwrap_or(Width::EIGHT);
         let mut array = ExtensibleArrayCheck {
             chunked,
             at,
@@ -125,22 +125,28 @@ impl FileWalk<'_> {
         }
         if array.whole {
             let [supers, super_bytes, blocks, block_bytes, realized] = array.counted;
-            self.check_equal_or_note_if_live(HEADER, at, "super blocks", header.super_blocks, supers);
+            self.check_equal_or_note_if_live(HEADER, at, "super blocks", header.super_block_count, supers);
             self.check_equal_or_note_if_live(
                 HEADER,
                 at,
                 "bytes of super blocks",
-                header.super_block_bytes,
+                header.total_super_block_bytes,
                 super_bytes,
             );
-            self.check_equal_or_note_if_live(HEADER, at, "data blocks", header.data_blocks, blocks);
-            self.check_equal_or_note_if_live(HEADER, at, "bytes of data blocks", header.data_block_bytes, block_bytes);
+            self.check_equal_or_note_if_live(HEADER, at, "data blocks", header.data_block_count, blocks);
+            self.check_equal_or_note_if_live(
+                HEADER,
+                at,
+                "bytes of data blocks",
+                header.total_data_block_bytes,
+                block_bytes,
+            );
             self.check_equal_or_note_if_live(HEADER, at, "elements realized", header.realized_elements, realized);
         }
     }
 
     fn check_index_block(&mut self, array: &mut ExtensibleArrayCheck<'_>, at: Addr) {
-        let elements = u64::from(array.parameters.index_elements);
+        let elements = u64::from(array.parameters.index_block_elements);
         let data_blocks =
             (0..array.direct_super_block_count()).fold(0u64, |n, u| n.saturating_add(array.data_block_count(u)));
         let Some(super_blocks) = array.super_block_count().checked_sub(array.direct_super_block_count()) else {
@@ -214,9 +220,9 @@ impl FileWalk<'_> {
         let context = ExtensibleArraySuperBlock {
             format: array.format,
             header: Addr::UNDEFINED,
-            offset_width: array.offset,
-            offset: 0,
-            pages: Bitmap::zeros(usize::try_from(bitmap).unwrap_or(0)),
+            block_offset_width: array.offset,
+            block_offset: 0,
+            written_pages: Bitmap::zeros(usize::try_from(bitmap).unwrap_or(0)),
             data_blocks,
         };
         let Some(block) = self.claim_and_decode(context, at, size) else {
@@ -224,7 +230,7 @@ impl FileWalk<'_> {
             return;
         };
         self.check_array_owner(array, SUPER, at, block.header);
-        self.check_equal(SUPER, at, "block offset", block.offset, array.elements_before(u));
+        self.check_equal(SUPER, at, "block offset", block.block_offset, array.elements_before(u));
         array.counted[0] += 1;
         array.counted[1] += size;
         for (number, child) in (0u64..).zip(block.data_blocks.iter()) {
@@ -232,7 +238,7 @@ impl FileWalk<'_> {
                 array.elements_before(u).saturating_add(number.saturating_mul(array.elements_per_data_block(u)));
             let written = |page: u64| {
                 let bit = number.saturating_mul(pages).saturating_add(page);
-                block.pages.get(usize::try_from(bit).unwrap_or(usize::MAX))
+                block.written_pages.get(usize::try_from(bit).unwrap_or(usize::MAX))
             };
             self.check_data_block(array, u, child, first, None, written);
             if self.report.is_full() {
@@ -270,8 +276,8 @@ impl FileWalk<'_> {
         let Some(bytes) = self.read_limited(DATA, at, head) else { return };
         let context = ExtensibleArrayDataBlock {
             header: Addr::UNDEFINED,
-            offset_width: array.offset,
-            offset: 0,
+            block_offset_width: array.offset,
+            block_offset: 0,
             elements: table,
         };
         let Some(block) = self.decode(context, at, &bytes) else {
@@ -279,10 +285,10 @@ impl FileWalk<'_> {
             return;
         };
         self.check_array_owner(array, DATA, at, block.header);
-        if quirk != Some(block.offset) {
-            self.check_equal(DATA, at, "block offset", block.offset, first);
+        if quirk != Some(block.block_offset) {
+            self.check_equal(DATA, at, "block offset", block.block_offset, first);
         }
-        let first = first.saturating_add(array.parameters.index_elements.into());
+        let first = first.saturating_add(array.parameters.index_block_elements.into());
         self.check_array_elements(array, DATA, at, first, &block.elements);
         for number in (0..pages).filter(|page| written(*page)) {
             let Some(place) = at.checked_add(head.saturating_add(number.saturating_mul(page))) else { return };

@@ -21,7 +21,7 @@ impl FileWalk<'_> {
             return;
         }
         self.check_equal(HEADER, at, "page bits", header.page_bits.into(), page_bits.into());
-        self.check_equal(HEADER, at, "elements", header.elements, chunked.max_chunk_count().unwrap_or(u64::MAX));
+        self.check_equal(HEADER, at, "elements", header.element_count, chunked.max_chunk_count().unwrap_or(u64::MAX));
         if header.data_block.is_defined() {
             self.check_fixed_array_block(chunked, at, &header);
         }
@@ -31,10 +31,11 @@ impl FileWalk<'_> {
         let at = header.data_block;
         let element = header.format.size(self.widths.offset) as u64;
         let per_page = 1u64.checked_shl(header.page_bits.into()).unwrap_or(u64::MAX);
-        let pages = if header.elements > per_page { header.elements.div_ceil(per_page) } else { 0 };
-        let held = if pages == 0 { header.elements.saturating_mul(element) } else { pages.div_ceil(8) };
+        let pages = if header.element_count > per_page { header.element_count.div_ceil(per_page) } else { 0 };
+        let held = if pages == 0 { header.element_count.saturating_mul(element) } else { pages.div_ceil(8) };
         let head = (10 + self.widths.offset.bytes() as u64).saturating_add(held);
-        let behind = if pages == 0 { 0 } else { header.elements.saturating_mul(element).saturating_add(pages * 4) };
+        let behind =
+            if pages == 0 { 0 } else { header.element_count.saturating_mul(element).saturating_add(pages * 4) };
         let whole = head.saturating_add(behind);
         if self.claim(BLOCK, at, whole).is_none() {
             return;
@@ -49,18 +50,18 @@ impl FileWalk<'_> {
         }
         let table =
             |len: u64| ChunkEntryTable::undefined(usize::try_from(len).unwrap_or(0), header.format, self.widths.offset);
-        let (bitmap, elements) = if pages == 0 { (0, header.elements) } else { (held, 0) };
+        let (bitmap, elements) = if pages == 0 { (0, header.element_count) } else { (held, 0) };
         let bitmap = Bitmap::zeros(usize::try_from(bitmap).unwrap_or(0));
-        let context = FixedArrayDataBlock { header: Addr::UNDEFINED, pages: bitmap, elements: table(elements) };
+        let context = FixedArrayDataBlock { header: Addr::UNDEFINED, written_pages: bitmap, elements: table(elements) };
         let Some(bytes) = self.read_limited(BLOCK, at, head) else { return };
         let Some(block) = self.decode(context, at, &bytes) else { return };
         if block.header != array {
             self.report(BLOCK, at, FindingCause::Rule("a data block states the address of its header"));
         }
         self.check_chunk_elements(chunked, BLOCK, at, 0, &block.elements);
-        for page in (0..pages).filter(|page| block.pages.get(usize::try_from(*page).unwrap_or(usize::MAX))) {
+        for page in (0..pages).filter(|page| block.written_pages.get(usize::try_from(*page).unwrap_or(usize::MAX))) {
             let first = page * per_page;
-            let count = per_page.min(header.elements - first);
+            let count = per_page.min(header.element_count - first);
             let start = head.saturating_add(first.saturating_mul(element)).saturating_add(page * 4);
             let Some(place) = at.checked_add(start) else { return };
             self.check_fixed_array_page(chunked, place, first, count, header.format);

@@ -39,7 +39,8 @@ impl FileWalk<'_> {
         let covered = if !root.is_defined() {
             0
         } else if rows == 0 {
-            let filtered = heap.header.filtered.as_ref().map(|filtered| (filtered.size, filtered.filter_mask));
+            let filtered =
+                heap.header.filter_info.as_ref().map(|filtered| (filtered.root_stored_size, filtered.root_filter_mask));
             self.check_direct_block(heap, 0, table.start_block_bytes, root, filtered);
             table.start_block_bytes
         } else {
@@ -54,8 +55,8 @@ impl FileWalk<'_> {
         }
         let end = heap.blocks.last().map_or(0, |block| block.offset.saturating_add(block.size));
         // A root that is a direct block is the only one; its place among others is not kept.
-        if rows > 0 && heap.header.next_block < end {
-            let cause = FindingCause::Count { what: "next block", stated: heap.header.next_block, found: end };
+        if rows > 0 && heap.header.next_block_offset < end {
+            let cause = FindingCause::Count { what: "next block", stated: heap.header.next_block_offset, found: end };
             self.report_or_note_if_live(self.owner, NAME, heap.addr, cause);
         }
     }
@@ -78,7 +79,7 @@ impl FileWalk<'_> {
         };
         for (index, child) in block.direct.iter().enumerate().filter(|(_, child)| child.addr.is_defined()) {
             let Some((row, start)) = place(index, 0) else { break };
-            let filtered = heap.header.filtered.is_some().then_some((child.size, child.filter_mask));
+            let filtered = heap.header.filter_info.is_some().then_some((child.stored_size, child.filter_mask));
             self.check_direct_block(heap, start, table.row_block_size(row).unwrap_or(0), child.addr, filtered);
         }
         for (index, child) in block.indirect.iter().enumerate().filter(|(_, child)| child.is_defined()) {
@@ -152,7 +153,7 @@ impl FileWalk<'_> {
             }
             return None;
         };
-        let pipeline = heap.header.filtered.as_ref().map_or(&[][..], |filtered| &filtered.filters.filters);
+        let pipeline = heap.header.filter_info.as_ref().map_or(&[][..], |filtered| &filtered.filters.filters);
         match filters.unfilter(pipeline, mask, bytes, size) {
             Ok(undone) => Some(undone),
             Err(error) => {
@@ -177,12 +178,12 @@ impl FileWalk<'_> {
             list.push((key.0, huge));
         };
         let place = |addr: Addr| addr.get().unwrap_or(u64::MAX);
-        let header = match (direct, heap.header.filtered.is_some()) {
+        let header = match (direct, heap.header.filter_info.is_some()) {
             (false, false) => self.check_btree2(at, HugeIndirectRecord::default(), &mut |walk, index, r| {
                 add(walk, index, (r.id, 0), HugeObjectRef { addr: r.addr, length: r.length, filtered: None });
             }),
             (false, true) => self.check_btree2(at, HugeIndirectFilteredRecord::default(), &mut |walk, index, r| {
-                let filtered = Some((r.size, r.filter_mask));
+                let filtered = Some((r.unfiltered_size, r.filter_mask));
                 add(walk, index, (r.id, 0), HugeObjectRef { addr: r.addr, length: r.length, filtered });
             }),
             (true, false) => self.check_btree2(at, HugeDirectRecord::default(), &mut |walk, index, r| {
@@ -194,7 +195,7 @@ impl FileWalk<'_> {
                 );
             }),
             (true, true) => self.check_btree2(at, HugeDirectFilteredRecord::default(), &mut |walk, index, r| {
-                let filtered = Some((r.size, r.filter_mask));
+                let filtered = Some((r.unfiltered_size, r.filter_mask));
                 add(walk, index, (place(r.addr), r.length), HugeObjectRef { addr: r.addr, length: r.length, filtered });
             }),
         };
@@ -221,8 +222,8 @@ impl FileWalk<'_> {
         if found.is_none() && heap.whole && !self.incomplete {
             let object = match place {
                 HeapObjectLocation::Managed { offset, .. } => offset,
-                HeapObjectLocation::HugeNumber(number) => number,
-                HeapObjectLocation::Huge { addr, .. } => addr.get().unwrap_or(u64::MAX),
+                HeapObjectLocation::HugeIndirect(number) => number,
+                HeapObjectLocation::HugeDirect { addr, .. } => addr.get().unwrap_or(u64::MAX),
                 HeapObjectLocation::Tiny(_) => 0,
             };
             self.report(
@@ -237,13 +238,13 @@ impl FileWalk<'_> {
     fn read_heap_location(&mut self, heap: &mut CheckedFractalHeap, place: &HeapObjectLocation) -> Option<Vec<u8>> {
         match place {
             HeapObjectLocation::Managed { offset, length } => self.read_managed_object(heap, *offset, *length),
-            HeapObjectLocation::HugeNumber(number) => {
+            HeapObjectLocation::HugeIndirect(number) => {
                 let huge = *heap.huge.get(number)?;
                 self.read_huge_object(heap, huge)
             }
-            HeapObjectLocation::Huge { addr, length, filter_mask, size } => {
+            HeapObjectLocation::HugeDirect { addr, length, filter_mask, size } => {
                 let known = *heap.huge.get(&addr.get()?)?;
-                let filtered = heap.header.filtered.is_some().then_some((*size, *filter_mask));
+                let filtered = heap.header.filter_info.is_some().then_some((*size, *filter_mask));
                 (known.length == *length).then_some(())?;
                 self.read_huge_object(heap, HugeObjectRef { addr: *addr, length: *length, filtered })
             }
@@ -280,8 +281,8 @@ impl FileWalk<'_> {
         match &place {
             HeapObjectLocation::Managed { offset, length } => {
                 heap.managed += 1;
-                if *length > u64::from(heap.header.max_managed_bytes) {
-                    let (what, limit) = ("bytes of an object in a block", heap.header.max_managed_bytes.into());
+                if *length > u64::from(heap.header.max_managed_object_bytes) {
+                    let (what, limit) = ("bytes of an object in a block", heap.header.max_managed_object_bytes.into());
                     self.report(OBJECT, heap.addr, FindingCause::ExceedsLimit { what, found: *length, limit });
                 }
                 if !heap.used.try_claim(*offset, offset.saturating_add(*length)) {
@@ -289,12 +290,12 @@ impl FileWalk<'_> {
                     return None;
                 }
             }
-            HeapObjectLocation::HugeNumber(number) => {
+            HeapObjectLocation::HugeIndirect(number) => {
                 let length =
                     heap.huge.get(number).map_or(0, |huge| huge.filtered.map_or(huge.length, |(size, _)| size));
                 heap.huge_seen = (heap.huge_seen.0 + 1, heap.huge_seen.1.saturating_add(length));
             }
-            HeapObjectLocation::Huge { size, .. } => {
+            HeapObjectLocation::HugeDirect { size, .. } => {
                 heap.huge_seen = (heap.huge_seen.0 + 1, heap.huge_seen.1.saturating_add(*size));
             }
             HeapObjectLocation::Tiny(data) => {
@@ -313,14 +314,26 @@ impl FileWalk<'_> {
             (true, rows) => heap.object_space_bytes(rows, heap.block_overhead_bytes(self.widths), 0),
         };
         if heap.whole {
-            self.check_equal_or_note_if_live(NAME, heap.addr, "managed objects", header.managed_objects, heap.managed);
+            self.check_equal_or_note_if_live(
+                NAME,
+                heap.addr,
+                "managed objects",
+                header.managed_object_count,
+                heap.managed,
+            );
             self.check_heap_count(
                 heap.addr,
                 "free space",
                 header.free_bytes,
                 space.saturating_sub(heap.used.total_bytes()),
             );
-            self.check_equal_or_note_if_live(NAME, heap.addr, "huge objects", header.huge_objects, heap.huge_seen.0);
+            self.check_equal_or_note_if_live(
+                NAME,
+                heap.addr,
+                "huge objects",
+                header.huge_object_count,
+                heap.huge_seen.0,
+            );
             self.check_equal_or_note_if_live(
                 NAME,
                 heap.addr,
@@ -328,7 +341,7 @@ impl FileWalk<'_> {
                 header.huge_bytes,
                 heap.huge_seen.1,
             );
-            self.check_equal_or_note_if_live(NAME, heap.addr, "tiny objects", header.tiny_objects, heap.tiny.0);
+            self.check_equal_or_note_if_live(NAME, heap.addr, "tiny objects", header.tiny_object_count, heap.tiny.0);
             self.check_equal_or_note_if_live(NAME, heap.addr, "bytes of tiny objects", header.tiny_bytes, heap.tiny.1);
             self.check_equal_or_note_if_live(
                 NAME,
@@ -363,14 +376,14 @@ impl FileWalk<'_> {
             if section.class != 0 {
                 continue;
             }
-            let end = section.addr.saturating_add(size);
-            if heap.block_at(section.addr).is_none_or(|block| end > block.offset.saturating_add(block.size)) {
+            let end = section.offset.saturating_add(size);
+            if heap.block_at(section.offset).is_none_or(|block| end > block.offset.saturating_add(block.size)) {
                 self.report(NAME, at, FindingCause::Rule("a free section lies inside one block of its heap"));
             }
-            if heap.used.overlaps(section.addr, end) {
+            if heap.used.overlaps(section.offset, end) {
                 self.report(NAME, at, FindingCause::Rule("a free section overlaps an object of the heap"));
             }
-            if !free.try_claim(section.addr, end) {
+            if !free.try_claim(section.offset, end) {
                 self.report(NAME, at, FindingCause::Rule("free sections do not overlap"));
             }
         }

@@ -20,10 +20,10 @@ impl FileWalk<'_> {
         if header.client != client {
             self.report(NAME, addr, FindingCause::Rule("a manager serves the file or the heap that leads to it"));
         }
-        let counted = header.stored_sections.saturating_add(header.ghost_sections);
+        let counted = header.stored_section_count.saturating_add(header.ghost_section_count);
         self.check_equal(NAME, addr, "sections", header.section_count, counted);
         if !header.section_list_addr.is_defined() {
-            if header.stored_sections > 0 {
+            if header.stored_section_count > 0 {
                 self.report(NAME, addr, FindingCause::Undefined("section list"));
             }
             return Some((header, Vec::new()));
@@ -58,7 +58,7 @@ impl FileWalk<'_> {
             let total = sections.iter().fold(0u64, |n, (size, _)| n.saturating_add(*size));
             self.check_equal(NAME, *manager, "free space", header.free_bytes, total);
             for (size, section) in sections {
-                let addr = Addr::new(section.addr);
+                let addr = Addr::new(section.offset);
                 if size == 0 {
                     self.report(FreeSpaceSections::NAME, *manager, FindingCause::Rule("a free section has bytes"));
                 } else if let Some(start) = self.check_and_report_range("free section", addr, size) {

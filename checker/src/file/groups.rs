@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use h5live_format::messages::{GroupInfo, LinkInfo, LinkMessage, LinkValue, MessageType};
-use h5live_format::{Addr, LinkNameRecord, LinkOrderRecord, ObjectHeader, Record, lookup3};
+use h5live_format::{Addr, FirstHeaderChunk, LinkNameRecord, LinkOrderRecord, Record, lookup3};
 
 use super::FindingCause;
 use super::header::CheckedObjectHeader;
@@ -24,7 +24,7 @@ impl FileWalk<'_> {
         };
         let mut names = HashSet::new();
         let mut orders = HashSet::new();
-        let tracked = info.max_creation_order.is_some();
+        let tracked = info.next_creation_order.is_some();
         for message in header.messages_of(MessageType::LINK) {
             let body = message.body.clone();
             let Some(link) = self.decode(LinkMessage::default(), header.addr, &body) else {
@@ -42,13 +42,13 @@ impl FileWalk<'_> {
         if info.is_dense() {
             if !names.is_empty() {
                 self.report(
-                    ObjectHeader::NAME,
+                    FirstHeaderChunk::NAME,
                     header.addr,
                     FindingCause::Rule("links are compact or dense, not both"),
                 );
             }
             self.check_dense_links(owner, header.addr, &info);
-        } else if info.names.is_defined() || info.order.is_some_and(Addr::is_defined) {
+        } else if info.name_index.is_defined() || info.order_index.is_some_and(Addr::is_defined) {
             self.report(LinkInfo::NAME, header.addr, FindingCause::Undefined("fractal heap"));
         }
     }
@@ -56,14 +56,14 @@ impl FileWalk<'_> {
     fn check_link(&mut self, owner: ObjectIndex, at: Addr, info: &LinkInfo, link: &LinkMessage) {
         self.check_name_has_no_nul(LinkMessage::NAME, at, &link.name);
         // What libhdf5 moves from a group that tracks the order to one that does not keeps its place in the order.
-        if link.creation_order.is_none() && info.max_creation_order.is_some() {
+        if link.creation_order.is_none() && info.next_creation_order.is_some() {
             self.report(
                 LinkMessage::NAME,
                 at,
                 FindingCause::Rule("links have a creation order if their group tracks it"),
             );
         }
-        if let (Some(order), Some(max)) = (link.creation_order, info.max_creation_order)
+        if let (Some(order), Some(max)) = (link.creation_order, info.next_creation_order)
             && order >= max
         {
             let (found, limit) = (order.cast_unsigned(), max.cast_unsigned().saturating_sub(1));
@@ -82,10 +82,10 @@ impl FileWalk<'_> {
             self.incomplete = true;
             return;
         };
-        let indexed = info.order.filter(|order| order.is_defined());
+        let indexed = info.order_index.filter(|order| order.is_defined());
         let mut orders: HashMap<[u8; 7], i64> = HashMap::new();
         let mut last: Option<(u32, Vec<u8>)> = None;
-        let names = self.check_btree2(info.names, LinkNameRecord::default(), &mut |walk, index, record| {
+        let names = self.check_btree2(info.name_index, LinkNameRecord::default(), &mut |walk, index, record| {
             let link = walk
                 .claim_and_read_heap_object(&mut heap, &record.heap_id)
                 .and_then(|bytes| walk.decode(LinkMessage::default(), info.heap, &bytes));
@@ -96,10 +96,10 @@ impl FileWalk<'_> {
             let found = lookup3(link.name.as_bytes(), 0);
             if found != record.hash {
                 let cause = FindingCause::Hash { what: "name", stated: record.hash, found };
-                walk.report(LinkNameRecord::NAME, info.names, cause);
+                walk.report(LinkNameRecord::NAME, info.name_index, cause);
             }
             let key = (record.hash, link.name.as_bytes().to_vec());
-            walk.check_name_record_order(LinkNameRecord::NAME, info.names, index, last.as_ref(), &key);
+            walk.check_name_record_order(LinkNameRecord::NAME, info.name_index, index, last.as_ref(), &key);
             last = Some(key);
             if indexed.is_some() {
                 orders.insert(record.heap_id, link.creation_order.unwrap_or(-1));
@@ -108,9 +108,9 @@ impl FileWalk<'_> {
         });
         self.incomplete |= names.is_none();
         if let Some(order) = indexed {
-            let place = |record: &LinkOrderRecord| (record.heap_id, record.order);
+            let place = |record: &LinkOrderRecord| (record.heap_id, record.creation_order);
             self.check_creation_order_index(order, LinkOrderRecord::default(), place, orders, names.is_some());
-        } else if info.order.is_some() {
+        } else if info.order_index.is_some() {
             self.report(LinkInfo::NAME, at, FindingCause::Undefined("creation order index"));
         }
         if names.is_some() {

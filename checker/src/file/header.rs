@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use h5live_format::messages::{
     Continuation, Message, MessageType, ModificationTime, ReferenceCount, SharedMessageReference, SharedMessageTarget,
 };
-use h5live_format::{Addr, ContinuationChunk, ObjectHeader, ObjectHeaderPrefix, RawMessage, Record};
+use h5live_format::{Addr, ContinuationChunk, FirstHeaderChunk, ObjectHeaderPrefix, RawMessage, Record};
 
 use super::FindingCause;
 use super::walk::{FileWalk, MAX_STRUCTURE_BYTES};
@@ -22,7 +22,7 @@ pub(super) struct CheckedObjectHeader {
 
 impl CheckedObjectHeader {
     pub fn structure_name(&self) -> &'static str {
-        ObjectHeader::NAME
+        FirstHeaderChunk::NAME
     }
 
     /// The messages of a type.
@@ -63,14 +63,14 @@ const SINGLETON_MESSAGES: [MessageType; 16] = [
 impl FileWalk<'_> {
     /// An object header with all its chunks.
     pub fn check_object_header(&mut self, addr: Addr) -> Option<CheckedObjectHeader> {
-        let bytes = self.read_up_to(ObjectHeader::NAME, addr, ObjectHeaderPrefix::MAX_LEN as u64)?;
+        let bytes = self.read_up_to(FirstHeaderChunk::NAME, addr, ObjectHeaderPrefix::MAX_LEN as u64)?;
         let prefix = self.decode(ObjectHeaderPrefix::default(), addr, &bytes)?;
-        let first = self.claim_and_decode(ObjectHeader::default(), addr, prefix.first_chunk_len())?;
+        let first = self.claim_and_decode(FirstHeaderChunk::default(), addr, prefix.first_chunk_len())?;
         let mut header = CheckedObjectHeader { addr, prefix: first.prefix, messages: first.messages, links: None };
         self.count_header_chunk(&header.prefix, prefix.first_chunk_len());
         let in_first = header.messages.len() as u64;
         let frame = header.prefix.message_header_len();
-        self.check_header_chunk_gap(ObjectHeader::NAME, addr, header.prefix.size, frame, &header.messages);
+        self.check_header_chunk_gap(FirstHeaderChunk::NAME, addr, header.prefix.messages_size, frame, &header.messages);
         let mut next = 0;
         while let Some(message) = header.messages.get(next) {
             next += 1;
@@ -104,9 +104,9 @@ impl FileWalk<'_> {
         if header.prefix.version == 1 {
             let (stated, found) = (u64::from(header.prefix.message_count), header.messages.len() as u64);
             if stated < in_first {
-                self.report(ObjectHeader::NAME, addr, FindingCause::Count { what: "messages", stated, found });
+                self.report(FirstHeaderChunk::NAME, addr, FindingCause::Count { what: "messages", stated, found });
             } else if stated != found {
-                self.add_note(ObjectHeader::NAME, addr, FindingCause::Count { what: "messages", stated, found });
+                self.add_note(FirstHeaderChunk::NAME, addr, FindingCause::Count { what: "messages", stated, found });
             }
         }
         self.check_single_messages(&header);
@@ -127,7 +127,7 @@ impl FileWalk<'_> {
         for message in &header.messages {
             if SINGLETON_MESSAGES.contains(&message.kind) && !seen.insert(message.kind) {
                 self.report(
-                    ObjectHeader::NAME,
+                    FirstHeaderChunk::NAME,
                     header.addr,
                     FindingCause::Repeated(message.kind.name().unwrap_or("message")),
                 );
@@ -137,7 +137,7 @@ impl FileWalk<'_> {
 
     /// The message of a type, if there is one that can be decoded.
     pub fn load_message<M: Message + Default>(&mut self, header: &CheckedObjectHeader) -> Option<M> {
-        let message = header.messages_of(M::TYPE).find(|message| !message.flags.was_unknown())?;
+        let message = header.messages_of(M::TYPE).find(|message| !message.flags.was_unknown_to_writer())?;
         let body = self.load_message_body(message, header.addr)?;
         self.decode(M::default(), header.addr, &body)
     }
@@ -181,7 +181,7 @@ impl FileWalk<'_> {
             return None;
         }
         let bytes = self.source.read(at, len).ok()?;
-        let (first, _) = h5live_format::decode_prefix::<ObjectHeader>(&bytes, self.widths).ok()?;
+        let (first, _) = h5live_format::decode_prefix::<FirstHeaderChunk>(&bytes, self.widths).ok()?;
         let mut messages = first.messages;
         let mut next = 0;
         let mut left = 64;

@@ -1,7 +1,7 @@
 //! Objects that libhdf5 refuses to open although each structure is sound by itself.
 
 use h5live_format::messages::{DatatypeMessage, MessageType};
-use h5live_format::{Addr, ObjectHeader, RawMessage, Record};
+use h5live_format::{Addr, FirstHeaderChunk, RawMessage, Record};
 use h5live_model::Name;
 
 use super::FindingCause;
@@ -14,7 +14,7 @@ impl FileWalk<'_> {
         for message in &header.messages {
             if message.refuse_unknown(false).is_err() {
                 self.report(
-                    ObjectHeader::NAME,
+                    FirstHeaderChunk::NAME,
                     header.addr,
                     FindingCause::Rule("a message of unknown type must be known"),
                 );
@@ -22,7 +22,7 @@ impl FileWalk<'_> {
         }
         if header.prefix.version == 1 && header.has_message(MessageType::REFERENCE_COUNT) {
             let rule = "a header of version 1 has no reference count message";
-            self.report(ObjectHeader::NAME, header.addr, FindingCause::Rule(rule));
+            self.report(FirstHeaderChunk::NAME, header.addr, FindingCause::Rule(rule));
         }
     }
 

@@ -28,11 +28,11 @@ impl FileWalk<'_> {
         const NAME: &str = LocalHeapData::NAME;
         let heap =
             self.claim_and_decode(LocalHeapPrefix::default(), addr, LocalHeapPrefix::prefix_size(self.widths) as u64)?;
-        if heap.size == 0 {
+        if heap.data_size == 0 {
             return Some(CheckedLocalHeap { heap: addr, data: LocalHeapData::default(), taken: ByteRanges::default() });
         }
-        let data = self.claim_and_decode(LocalHeapData::default(), heap.data, heap.size)?;
-        let free = match data.free_blocks(heap.free, self.widths.length) {
+        let data = self.claim_and_decode(LocalHeapData::default(), heap.data, heap.data_size)?;
+        let free = match data.free_blocks(heap.free_list_head, self.widths.length) {
             Ok(free) => free,
             Err(error) => {
                 self.report(NAME, heap.data, error.into());

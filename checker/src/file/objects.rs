@@ -1,7 +1,7 @@
 //! Objects: what each is, and how many links lead to it.
 
 use h5live_format::messages::{Comment, DatatypeMessage, MessageType, ModificationTime, OldModificationTime};
-use h5live_format::{ObjectHeader, Record};
+use h5live_format::{FirstHeaderChunk, Record};
 
 use super::FindingCause;
 use super::space_map::ObjectIndex;
@@ -21,7 +21,11 @@ impl FileWalk<'_> {
         let group = header.has_message(MessageType::SYMBOL_TABLE) || header.has_message(MessageType::LINK_INFO);
         let dataset = header.has_message(MessageType::LAYOUT);
         if group && dataset {
-            self.report(ObjectHeader::NAME, addr, FindingCause::Rule("an object is a group or a dataset, not both"));
+            self.report(
+                FirstHeaderChunk::NAME,
+                addr,
+                FindingCause::Rule("an object is a group or a dataset, not both"),
+            );
         }
         if group {
             self.check_group(owner, &header);
@@ -32,7 +36,7 @@ impl FileWalk<'_> {
                 self.check_datatype_unused_bits(&header, &message);
             }
         } else {
-            self.report(ObjectHeader::NAME, addr, FindingCause::Missing("message that tells what the object is"));
+            self.report(FirstHeaderChunk::NAME, addr, FindingCause::Missing("message that tells what the object is"));
         }
         self.load_message::<Comment>(&header);
         self.load_message::<ModificationTime>(&header);
@@ -47,10 +51,10 @@ impl FileWalk<'_> {
             }
             let cause = FindingCause::Count { what: "hard links", stated: stated.into(), found: links.into() };
             if links > stated || self.options.strict {
-                self.report_or_note_if_live(owner, ObjectHeader::NAME, self.objects.header_addr(owner), cause);
+                self.report_or_note_if_live(owner, FirstHeaderChunk::NAME, self.objects.header_addr(owner), cause);
             } else {
                 // From groups that only lead to each other, once the last link to them was removed.
-                self.add_note_for(owner, ObjectHeader::NAME, self.objects.header_addr(owner), cause);
+                self.add_note_for(owner, FirstHeaderChunk::NAME, self.objects.header_addr(owner), cause);
             }
         }
     }

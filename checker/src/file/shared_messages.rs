@@ -23,8 +23,8 @@ impl FileWalk<'_> {
     /// The file's table of shared messages.
     pub fn check_shared_message_table(&mut self, info: &SharedMessageTableInfo) {
         let each = 14 + 2 * self.widths.offset.bytes() as u64;
-        let size = 8 + each * u64::from(info.indexes);
-        let Some(table) = self.claim_and_decode(SharedMessageTable::blank(info.indexes), info.table, size) else {
+        let size = 8 + each * u64::from(info.index_count);
+        let Some(table) = self.claim_and_decode(SharedMessageTable::blank(info.index_count), info.table, size) else {
             return;
         };
         for index in table.indexes {

@@ -53,11 +53,11 @@ impl<'a> FileWalk<'a> {
             self.add_unchecksummed(size as u64);
         }
         if self.superblock.version > 1 {
-            if self.superblock.extension.is_defined() {
+            if self.superblock.extension_or_free_space.is_defined() {
                 self.check_superblock_extension();
             }
         } else {
-            if self.superblock.extension.is_defined() {
+            if self.superblock.extension_or_free_space.is_defined() {
                 let rule = "nothing lies at the address of free space, which no program has ever written";
                 self.report(NAME, Addr::new(0), FindingCause::Rule(rule));
             }
@@ -142,7 +142,7 @@ impl<'a> FileWalk<'a> {
     }
 
     fn check_superblock_extension(&mut self) {
-        let addr = self.superblock.extension;
+        let addr = self.superblock.extension_or_free_space;
         let Some(header) = self.check_object_header(addr) else {
             self.incomplete = true;
             return;

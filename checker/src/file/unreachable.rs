@@ -1,6 +1,6 @@
 //! Objects to which no path leads.
 
-use h5live_format::{Addr, ObjectHeader, ObjectHeaderPrefix, decode_prefix};
+use h5live_format::{Addr, FirstHeaderChunk, ObjectHeaderPrefix, decode_prefix};
 
 use super::FileCheckReport;
 use super::walk::FileWalk;
@@ -46,6 +46,6 @@ impl FileWalk<'_> {
         let prefix = prefix.and_then(|bytes| decode_prefix::<ObjectHeaderPrefix>(&bytes, self.widths).ok());
         let Some((prefix, _)) = prefix else { return false };
         let bytes = Some(prefix.first_chunk_len()).filter(|len| *len <= end - addr).and_then(read);
-        bytes.is_some_and(|bytes| decode_prefix::<ObjectHeader>(&bytes, self.widths).is_ok())
+        bytes.is_some_and(|bytes| decode_prefix::<FirstHeaderChunk>(&bytes, self.widths).is_ok())
     }
 }

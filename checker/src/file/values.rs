@@ -1,7 +1,7 @@
 //! Values that lead elsewhere: variable-length data, and references.
 
 use h5live_format::{
-    Addr, GlobalHeapId, Record, ReferenceBlob, ReferenceElement, ReferenceValue, RegionReferenceBlob, VarLenElement,
+    Addr, GlobalHeapId, OldRegionReferenceBlob, Record, ReferenceBlob, ReferenceElement, ReferenceValue, VarLenElement,
 };
 use h5live_model::{Datatype, ReferenceKind, VarLenKind};
 
@@ -48,7 +48,7 @@ impl FileWalk<'_> {
                     let place = self.decode(GlobalHeapId::default(), at, element);
                     let Some(place) = place.filter(GlobalHeapId::is_defined) else { return };
                     if let Some((bytes, false)) = self.mark_and_read_global_object(place, at) {
-                        self.decode(RegionReferenceBlob::default(), place.collection, &bytes);
+                        self.decode(OldRegionReferenceBlob::default(), place.collection, &bytes);
                     }
                 }
                 _ => self.check_reference(t.size, element, at),
@@ -156,7 +156,7 @@ impl FileWalk<'_> {
         dim: usize,
         bytes: &[u8],
     ) {
-        let parts = (coord.get(dim), chunked.storage.dims.get(dim), chunked.dims.get(dim));
+        let parts = (coord.get(dim), chunked.storage.chunk_dims.get(dim), chunked.dims.get(dim));
         let (Some(place), Some(chunk), Some(extent)) = parts else {
             self.check_heap_references(datatype, bytes, chunked.header);
             return;

@@ -92,7 +92,7 @@ impl StoryBuilder {
             .get(6..6 + self.widths.offset.bytes())
             .map(|field| field.iter().rev().fold(0u64, |addr, byte| addr << 8 | u64::from(*byte)));
         let header = owner.filter(|_| at != 0).map(|owner| self.timeline.read_at_position(position, owner, 256));
-        let context = DumpContext { widths: self.widths, header: header.as_deref(), ..DumpContext::default() };
+        let context = DumpContext { widths: self.widths, owner_header: header.as_deref(), ..DumpContext::default() };
         dump::dump_any(bytes, &context)
     }
 

@@ -16,7 +16,7 @@ fn index_block() -> ExtensibleArrayIndexBlock {
 fn fixed_block(elements: usize) -> FixedArrayDataBlock {
     FixedArrayDataBlock {
         header: Addr::UNDEFINED,
-        pages: Bitmap::zeros(0),
+        written_pages: Bitmap::zeros(0),
         elements: ChunkEntryTable::undefined(elements, ChunkEntryFormat::Unfiltered, Width::EIGHT),
     }
 }
@@ -80,10 +80,10 @@ fn wrong_sums_of_an_extensible_array_are_found() {
     let at = file.at("/grows_paged", "extensible array header");
     let good = file.get(at, ExtensibleArrayHeader::default());
     let changes: [fn(&mut ExtensibleArrayHeader); 6] = [
-        |header| header.super_blocks += 1,
-        |header| header.super_block_bytes += 1,
-        |header| header.data_blocks -= 1,
-        |header| header.data_block_bytes += 8,
+        |header| header.super_block_count += 1,
+        |header| header.total_super_block_bytes += 1,
+        |header| header.data_block_count -= 1,
+        |header| header.total_data_block_bytes += 8,
         |header| header.realized_elements -= 1,
         |header| header.max_index_set -= 1,
     ];
@@ -107,12 +107,12 @@ fn blocks_of_another_array_are_found() {
     let blank = ExtensibleArraySuperBlock {
         format: ChunkEntryFormat::Unfiltered,
         header: Addr::UNDEFINED,
-        offset_width: Width::FOUR,
-        offset: 0,
-        pages: Bitmap::zeros(0),
+        block_offset_width: Width::FOUR,
+        block_offset: 0,
+        written_pages: Bitmap::zeros(0),
         data_blocks: AddrTable::undefined(4, Width::EIGHT),
     };
-    file.edit(at, blank, |block| block.offset += 1);
+    file.edit(at, blank, |block| block.block_offset += 1);
     file.expect("extensible array super block", at, "count");
 }
 
@@ -120,7 +120,7 @@ fn blocks_of_another_array_are_found() {
 fn a_fixed_array_of_another_size_is_found() {
     let Some(mut file) = File::open("new") else { return };
     let at = file.at("/fixed", "fixed array header");
-    file.edit(at, FixedArrayHeader::default(), |header| header.elements -= 1);
+    file.edit(at, FixedArrayHeader::default(), |header| header.element_count -= 1);
     file.expect("fixed array header", at, "count");
 }
 

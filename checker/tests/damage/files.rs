@@ -7,7 +7,9 @@ use std::sync::OnceLock;
 use h5live_cache::{MemoryStorage, Storage};
 use h5live_checker::file::{CheckOptions, FileCheckReport, Finding, UsedRange, check_storage_with};
 use h5live_format::messages::Message;
-use h5live_format::{MessageFlags, ObjectHeader, RawMessage, Record, Superblock, Widths, decode_prefix_with, encode};
+use h5live_format::{
+    FirstHeaderChunk, MessageFlags, RawMessage, Record, Superblock, Widths, decode_prefix_with, encode,
+};
 
 /// The folder of the files that `sound.py` makes; `None`, with a line that says so, where there is no Python for it.
 fn folder() -> Option<&'static Path> {
@@ -98,8 +100,8 @@ impl File {
 
     /// Changes a message of an object header, without changing its length.
     pub fn message<M: Message + Default + Clone>(&mut self, path: &str, change: impl FnOnce(&mut M)) {
-        let at = self.at(path, ObjectHeader::NAME);
-        self.edit(at, ObjectHeader::default(), |header| {
+        let at = self.at(path, FirstHeaderChunk::NAME);
+        self.edit(at, FirstHeaderChunk::default(), |header| {
             let message = header.messages.iter_mut().find(|message| message.kind == M::TYPE).unwrap();
             let mut body: M = message.decode(WIDTHS).unwrap();
             change(&mut body);

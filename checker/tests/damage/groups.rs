@@ -4,7 +4,7 @@ use h5live_format::messages::{
     AttributeInfo, AttributeMessage, BtreeK, Continuation, DatatypeMessage, LayoutMessage, LinkInfo, LinkMessage,
     LinkValue, Message, MessageType, ReferenceCount,
 };
-use h5live_format::{Addr, ObjectHeader, RawMessage, SymbolTableNode, SymbolTableScratchPad};
+use h5live_format::{Addr, FirstHeaderChunk, RawMessage, SymbolTableNode, SymbolTableScratchPad};
 
 use crate::files::{File, WIDTHS};
 
@@ -16,10 +16,10 @@ fn a_wrong_count_of_links_is_found() {
     let Some(mut file) = File::open("old") else { return };
     for (path, links) in [("/again", 1), ("/group/dataset001", 2), ("/type", 1)] {
         let at = file.at(path, HEADER);
-        let before = file.get(at, ObjectHeader::default()).prefix.reference_count;
-        file.edit(at, ObjectHeader::default(), |header| header.prefix.reference_count = links);
+        let before = file.get(at, FirstHeaderChunk::default()).prefix.reference_count;
+        file.edit(at, FirstHeaderChunk::default(), |header| header.prefix.reference_count = links);
         file.expect_only(HEADER, at, "count");
-        file.edit(at, ObjectHeader::default(), |header| header.prefix.reference_count = before);
+        file.edit(at, FirstHeaderChunk::default(), |header| header.prefix.reference_count = before);
     }
     file.report().expect_clean();
 
@@ -78,7 +78,7 @@ fn a_symbol_table_that_an_entry_states_wrongly_is_found() {
 fn links_and_attributes_of_one_name_are_found() {
     let Some(mut file) = File::open("new") else { return };
     let at = file.at("/small", HEADER);
-    file.edit(at, ObjectHeader::default(), |header| {
+    file.edit(at, FirstHeaderChunk::default(), |header| {
         let links = header.messages.iter_mut().filter(|message| message.kind == MessageType::LINK);
         for message in links {
             let mut link: LinkMessage = message.decode(WIDTHS).unwrap();
@@ -86,7 +86,7 @@ fn links_and_attributes_of_one_name_are_found() {
                 link.name = "second".into();
                 // The name of the padding is as long as is needed.
                 message.body = h5live_format::encode(&link, WIDTHS).unwrap().into();
-                header.prefix.size += 1;
+                header.prefix.messages_size += 1;
             }
         }
     });
@@ -95,7 +95,7 @@ fn links_and_attributes_of_one_name_are_found() {
 
     let Some(mut file) = File::open("new") else { return };
     let at = file.at("/few", HEADER);
-    file.edit(at, ObjectHeader::default(), |header| {
+    file.edit(at, FirstHeaderChunk::default(), |header| {
         let attributes: Vec<_> = header
             .messages
             .iter()
@@ -120,7 +120,7 @@ fn an_object_that_lacks_a_message_is_found() {
     let Some(mut file) = File::open("managed") else { return };
     let at = file.at("/dataset1", HEADER);
     for kind in [DatatypeMessage::TYPE, LayoutMessage::TYPE] {
-        file.edit(at, ObjectHeader::default(), |header| {
+        file.edit(at, FirstHeaderChunk::default(), |header| {
             let message = header.messages.iter_mut().find(|message| message.kind == kind).unwrap();
             *message = RawMessage::unused(message.body.len());
         });
@@ -132,7 +132,7 @@ fn an_object_that_lacks_a_message_is_found() {
 fn a_message_that_is_there_twice_is_found() {
     let Some(mut file) = File::open("managed") else { return };
     let at = file.at("/dataset1", HEADER);
-    file.edit(at, ObjectHeader::default(), |header| {
+    file.edit(at, FirstHeaderChunk::default(), |header| {
         let datatype = header.messages.iter().find(|message| message.kind == MessageType::DATATYPE).unwrap().clone();
         let room = datatype.body.len();
         let space = header.messages.iter_mut().find(|m| m.is_unused() && m.body.len() >= room + 8);
@@ -160,7 +160,7 @@ fn a_header_that_goes_on_in_itself_is_found() {
 fn creation_orders_beyond_the_largest_are_found() {
     let Some(mut file) = File::open("new") else { return };
     let at = file.at("/group", HEADER);
-    file.message::<LinkInfo>("/group", |info| info.max_creation_order = Some(400));
+    file.message::<LinkInfo>("/group", |info| info.next_creation_order = Some(400));
     let findings = file.report().findings;
     assert!(
         findings.len() > 90 && findings.iter().all(|f| f.offset == at && f.cause.kind() == "limit"),
@@ -171,7 +171,7 @@ fn creation_orders_beyond_the_largest_are_found() {
 #[test]
 fn an_index_that_is_not_there_is_found() {
     let Some(mut file) = File::open("new") else { return };
-    file.message::<LinkInfo>("/group", |info| info.names = Addr::UNDEFINED);
+    file.message::<LinkInfo>("/group", |info| info.name_index = Addr::UNDEFINED);
     assert!(file.report().findings.iter().any(|finding| finding.cause.kind() == "undefined"));
     let Some(mut file) = File::open("new") else { return };
     file.message::<AttributeInfo>("/huge", |info| info.heap = Addr::new(info.heap.get().unwrap() + 1));
@@ -188,7 +188,7 @@ fn nodes_hold_as_many_entries_as_the_superblock_says() {
 #[test]
 fn a_link_that_leads_to_a_group_above_is_sound() {
     let Some(file) = File::open("new") else { return };
-    let found = file.get(file.at("/small", HEADER), ObjectHeader::default());
+    let found = file.get(file.at("/small", HEADER), FirstHeaderChunk::default());
     let link = found.messages.iter().find(|message| message.kind == MessageType::LINK).unwrap();
     let link: LinkMessage = link.decode(WIDTHS).unwrap();
     assert!(matches!(link.value, LinkValue::Hard(_)));

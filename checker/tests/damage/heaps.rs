@@ -13,13 +13,13 @@ fn wrong_sums_of_a_fractal_heap_are_found() {
         let at = file.at(path, HEAP);
         let good = file.get(at, FractalHeapHeader::default());
         let changes: [fn(&mut FractalHeapHeader); 8] = [
-            |header| header.managed_objects += 1,
+            |header| header.managed_object_count += 1,
             |header| header.free_bytes += 1,
             |header| header.allocated_space += 512,
             |header| header.managed_space += 512,
-            |header| header.huge_objects += 1,
+            |header| header.huge_object_count += 1,
             |header| header.huge_bytes += 1,
-            |header| header.tiny_objects += 1,
+            |header| header.tiny_object_count += 1,
             |header| header.tiny_bytes += 1,
         ];
         for change in changes {
@@ -49,16 +49,16 @@ fn free_blocks_that_overlap_strings_are_found() {
     let at = file.at("/group", "local heap");
     let heap = file.get(at, LocalHeapPrefix::default());
     let data = heap.data.get().unwrap();
-    let free = heap.free.expect("some space is free");
+    let free = heap.free_list_head.expect("some space is free");
     // The free block begins at the last string.
     let back = free - 8;
     let mut block = file.read(data + free, 16);
     let size = u64::from_le_bytes(block[8..16].try_into().unwrap()) + 8;
     block[8..16].copy_from_slice(&size.to_le_bytes());
     file.write(data + back, &block);
-    file.edit(at, LocalHeapPrefix::default(), |heap| heap.free = Some(back));
+    file.edit(at, LocalHeapPrefix::default(), |heap| heap.free_list_head = Some(back));
     assert!(file.report().findings.iter().any(|finding| finding.structure == "local heap data"));
-    file.edit(at, LocalHeapPrefix::default(), |heap| heap.size += 1 << 40);
+    file.edit(at, LocalHeapPrefix::default(), |heap| heap.data_size += 1 << 40);
     file.expect("local heap data", data, "beyond-end");
 }
 
@@ -102,7 +102,7 @@ fn free_sections_over_used_space_are_found() {
         let context: FreeSpaceSections = header.blank_section_list();
         file.edit(list, context, |list| {
             if let Some(section) = list.groups.last_mut().and_then(|group| group.sections.first_mut()) {
-                section.addr = used - 8;
+                section.offset = used - 8;
                 moved = true;
             }
         });

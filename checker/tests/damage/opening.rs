@@ -3,7 +3,7 @@
 use h5live_format::messages::{
     DataspaceMessage, DatatypeMessage, FillValueMessage, LinkMessage, MessageType, ReferenceCount,
 };
-use h5live_format::{Addr, FractalHeapHeader, MessageFlags, ObjectHeader, RawMessage};
+use h5live_format::{Addr, FirstHeaderChunk, FractalHeapHeader, MessageFlags, RawMessage};
 use h5live_model::{Dataspace, Datatype, FillValue, Shape};
 
 use crate::files::{File, WIDTHS};
@@ -47,9 +47,9 @@ fn an_extensible_array_of_a_dataset_that_cannot_grow_is_found() {
 fn messages_that_must_be_known_are_found() {
     let Some(mut file) = File::open("new") else { return };
     let at = file.at("/few", HEADER);
-    let sound = file.get(at, ObjectHeader::default());
+    let sound = file.get(at, FirstHeaderChunk::default());
     for (flags, found) in [(0x80, true), (0x08, false), (0x10, false)] {
-        file.edit(at, ObjectHeader::default(), |header| {
+        file.edit(at, FirstHeaderChunk::default(), |header| {
             let last = header.messages.iter_mut().find(|message| message.kind == MessageType::ATTRIBUTE_INFO);
             let last = last.expect("an attribute info message");
             (last.kind, last.flags) = (MessageType::new(0x77), MessageFlags(flags));
@@ -58,7 +58,7 @@ fn messages_that_must_be_known_are_found() {
             true => file.expect_only(HEADER, at, "rule"),
             false => file.report().expect_clean(),
         }
-        file.edit(at, ObjectHeader::default(), |header| header.clone_from(&sound));
+        file.edit(at, FirstHeaderChunk::default(), |header| header.clone_from(&sound));
     }
 }
 
@@ -66,7 +66,7 @@ fn messages_that_must_be_known_are_found() {
 fn a_gap_beside_unused_space_is_found() {
     let Some(mut file) = File::open("new") else { return };
     let at = file.at("/few", HEADER);
-    file.edit(at, ObjectHeader::default(), |header| {
+    file.edit(at, FirstHeaderChunk::default(), |header| {
         let unused = header.messages.iter_mut().max_by_key(|message| message.body.len()).expect("a message");
         *unused = RawMessage::unused(unused.body.len() - 3);
     });
@@ -80,7 +80,7 @@ fn a_reference_count_in_a_header_of_version_1_is_found() {
     let Some(mut file) = File::open("old") else { return };
     let at = file.at("/chunks", HEADER);
     let count = RawMessage::new(&ReferenceCount { links: 1 }, MessageFlags(0), WIDTHS).unwrap();
-    file.edit(at, ObjectHeader::default(), |header| {
+    file.edit(at, FirstHeaderChunk::default(), |header| {
         let other = header.messages.iter_mut().find(|message| message.kind == MessageType::FILL_VALUE).unwrap();
         let len = other.body.len();
         other.clone_from(&count);
@@ -94,7 +94,7 @@ fn a_reference_count_in_a_header_of_version_1_is_found() {
 fn a_present_fill_value_without_bytes_is_found() {
     let Some(mut file) = File::open("new") else { return };
     let at = file.at("/few", HEADER);
-    file.edit(at, ObjectHeader::default(), |header| {
+    file.edit(at, FirstHeaderChunk::default(), |header| {
         let message = header.messages.iter_mut().find(|message| message.kind == MessageType::FILL_VALUE).unwrap();
         let mut fill: FillValueMessage = message.decode(WIDTHS).unwrap();
         fill.fill.value = FillValue::Value(Vec::new());
@@ -118,7 +118,7 @@ fn a_name_with_a_nul_is_found() {
 #[test]
 fn an_address_of_free_space_in_an_old_superblock_is_found() {
     let Some(mut file) = File::open("old") else { return };
-    file.superblock(|superblock| superblock.extension = Addr::new(800));
+    file.superblock(|superblock| superblock.extension_or_free_space = Addr::new(800));
     file.expect_only("superblock", 0, "rule");
 }
 
@@ -126,7 +126,7 @@ fn an_address_of_free_space_in_an_old_superblock_is_found() {
 fn an_object_that_is_too_long_for_the_blocks_of_its_heap_is_found() {
     let Some(mut file) = File::open("new") else { return };
     let at = file.at("/group", "fractal heap header");
-    file.edit(at, FractalHeapHeader::default(), |header| header.max_managed_bytes = 20);
+    file.edit(at, FractalHeapHeader::default(), |header| header.max_managed_object_bytes = 20);
     let findings = file.report().findings;
     assert!(findings.iter().any(|found| found.offset == at && found.cause.kind() == "limit"), "{findings:#?}");
 }

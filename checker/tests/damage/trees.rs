@@ -15,7 +15,7 @@ const NODE: &str = "version 1 B-tree node";
 fn node(file: &File, path: &str, depth: u16) -> (Btree2Header, Btree2Geometry, u64, u16) {
     let header = file.get(file.at(path, HEADER), Btree2Header::default());
     let geometry = Btree2Geometry::from_header(&header, WIDTHS).unwrap();
-    let (mut at, mut records) = (header.root.get().unwrap(), header.root_records);
+    let (mut at, mut records) = (header.root.get().unwrap(), header.root_record_count);
     for above in (depth + 1..=header.depth).rev() {
         let child = file.get(at, geometry.blank_internal(above, records)).children[0];
         (at, records) = (child.addr.get().unwrap(), child.record_count);
@@ -48,7 +48,7 @@ fn a_wrong_count_of_all_records_is_found() {
     for path in ["/group", "/grid", "/grid_deflated"] {
         let at = file.at(path, HEADER);
         let header = file.get(at, Btree2Header::default());
-        file.edit(at, Btree2Header::default(), |header| header.records += 1);
+        file.edit(at, Btree2Header::default(), |header| header.total_record_count += 1);
         file.expect(HEADER, at, "count");
         file.edit(at, Btree2Header::default(), |same| *same = header);
     }
@@ -131,10 +131,10 @@ fn leaf(file: &File, path: &str) -> u64 {
     let mut at = file.at(path, NODE);
     loop {
         let node = file.get(at, Btree1Node::<Btree1ChunkKey>::empty(32, Btree1ChunkRank(2), WIDTHS));
-        if node.level == 0 && node.left == Addr::UNDEFINED {
+        if node.level == 0 && node.left_sibling == Addr::UNDEFINED {
             return at;
         }
-        at = if node.level == 0 { node.left.get().unwrap() } else { node.child(0).unwrap().get().unwrap() };
+        at = if node.level == 0 { node.left_sibling.get().unwrap() } else { node.child(0).unwrap().get().unwrap() };
     }
 }
 
@@ -143,7 +143,7 @@ fn a_chunk_with_a_size_that_it_cannot_have_is_found() {
     let Some(mut file) = File::open("old") else { return };
     let at = leaf(&file, "/chunks");
     let blank = Btree1Node::<Btree1ChunkKey>::empty(32, Btree1ChunkRank(2), WIDTHS);
-    edit_keys(&mut file, at, blank, |keys| keys[1].size += 8);
+    edit_keys(&mut file, at, blank, |keys| keys[1].stored_size += 8);
     let findings = file.report().findings;
     assert!(findings.iter().any(|f| f.structure == NODE && f.cause.kind() == "count"), "{findings:#?}");
 }
@@ -153,12 +153,12 @@ fn siblings_that_are_none_and_levels_that_are_wrong_are_found() {
     let Some(mut file) = File::open("old") else { return };
     let at = leaf(&file, "/chunks");
     let blank = || Btree1Node::<Btree1ChunkKey>::empty(32, Btree1ChunkRank(2), WIDTHS);
-    let right = file.get(at, blank()).right;
-    file.edit(at, blank(), |node| node.right = Addr::UNDEFINED);
+    let right = file.get(at, blank()).right_sibling;
+    file.edit(at, blank(), |node| node.right_sibling = Addr::UNDEFINED);
     file.expect_only(NODE, at, "rule");
-    file.edit(at, blank(), |node| (node.right, node.left) = (right, right));
+    file.edit(at, blank(), |node| (node.right_sibling, node.left_sibling) = (right, right));
     file.expect_only(NODE, at, "rule");
-    file.edit(at, blank(), |node| (node.level, node.left) = (1, Addr::UNDEFINED));
+    file.edit(at, blank(), |node| (node.level, node.left_sibling) = (1, Addr::UNDEFINED));
     file.expect(NODE, at, "count");
 }
 

@@ -81,7 +81,7 @@ impl Btree2Geometry {
     }
 
     fn next_level(&self, depth: u16, space: u64) -> Option<LevelCapacity> {
-        let pointer = self.child_pointer_bytes(depth) as u64;
+        let pointer = self.child_pointer_size(depth) as u64;
         let each = pointer.saturating_add(self.record_size.into());
         let records = space.saturating_sub(pointer).checked_div(each).filter(|n| *n > 0)?;
         let below = self.levels.last().map_or(0, |level| level.below);
@@ -98,9 +98,9 @@ impl Btree2Geometry {
         self.level(depth).map_or(0, |level| level.records)
     }
 
-    /// Most records of a node at `depth` while it is being changed: one more than fits.
-    pub fn overfull_record_capacity(&self, depth: u16) -> usize {
-        usize::from(self.max_records(depth)).saturating_add(1)
+    /// Most records of a node at `level` while it is being changed: one more than fits.
+    pub fn overfull_record_capacity(&self, level: u16) -> usize {
+        usize::from(self.max_records(level)).saturating_add(1)
     }
 
     /// Most records of a node at `depth` and everything below it.
@@ -108,14 +108,14 @@ impl Btree2Geometry {
         self.level(depth).map_or(0, |level| level.below)
     }
 
-    /// Records of a node at `depth` from which it is split.
-    pub fn split_record_count(&self, depth: u16) -> u16 {
-        percent_of(self.max_records(depth), self.split)
+    /// Records of a node at `level` from which it is split.
+    pub fn split_threshold(&self, level: u16) -> u16 {
+        percent_of(self.max_records(level), self.split)
     }
 
-    /// Records of a node at `depth` up to which it is merged.
-    pub fn merge_record_count(&self, depth: u16) -> u16 {
-        percent_of(self.max_records(depth), self.merge)
+    /// Records of a node at `level` up to which it is merged.
+    pub fn merge_threshold(&self, level: u16) -> u16 {
+        percent_of(self.max_records(level), self.merge)
     }
 
     /// Bytes of a node.
@@ -133,16 +133,16 @@ impl Btree2Geometry {
         self.count
     }
 
-    /// The width of the number of all records below a child of a node at `parent_depth`; `None` if the children are
+    /// The width of the number of all records below a child of a node at `parent_level`; `None` if the children are
     /// leaves.
-    pub fn subtree_record_count_width(&self, parent_depth: u16) -> Option<Width> {
-        let below = parent_depth.checked_sub(1).filter(|below| *below > 0)?;
+    pub fn subtree_record_count_width(&self, parent_level: u16) -> Option<Width> {
+        let below = parent_level.checked_sub(1).filter(|below| *below > 0)?;
         self.level(below).map(|level| Width::for_value(level.below))
     }
 
-    /// Bytes of a pointer to a child, in a node at `depth`.
-    pub fn child_pointer_bytes(&self, depth: u16) -> usize {
-        let total = self.subtree_record_count_width(depth).map_or(0, Width::bytes);
+    /// Bytes of a pointer to a child, in a node at `level`.
+    pub fn child_pointer_size(&self, level: u16) -> usize {
+        let total = self.subtree_record_count_width(level).map_or(0, Width::bytes);
         self.offset.bytes().saturating_add(self.count.bytes()).saturating_add(total)
     }
 
@@ -158,9 +158,9 @@ impl Btree2Geometry {
         leaf
     }
 
-    /// An internal node of `records` records at `depth`: context for decoding.
-    pub fn blank_internal(&self, depth: u16, records: u16) -> Btree2Internal {
-        let total = self.subtree_record_count_width(depth);
+    /// An internal node of `records` records at `level`: context for decoding.
+    pub fn blank_internal(&self, level: u16, records: u16) -> Btree2Internal {
+        let total = self.subtree_record_count_width(level);
         let mut node = Btree2Internal::blank(self.kind, self.node_size, self.record_size, self.count, total);
         node.records.set_blank(records);
         node

@@ -15,15 +15,15 @@ pub struct Btree2Header {
     /// Levels above the leaves.
     pub depth: u16,
     /// How full a node is when it is split (percent).
-    pub split: u8,
+    pub split_percent: u8,
     /// How full a node is when it is merged (percent).
-    pub merge: u8,
+    pub merge_percent: u8,
     /// The root node; undefined if there are no records.
     pub root: Addr,
     /// Records in the root node.
-    pub root_records: u16,
+    pub root_record_count: u16,
     /// Records in the whole tree.
-    pub records: u64,
+    pub total_record_count: u64,
 }
 
 impl Default for Btree2Header {
@@ -33,11 +33,11 @@ impl Default for Btree2Header {
             node_size: 512,
             record_size: 11,
             depth: 0,
-            split: 100,
-            merge: 40,
+            split_percent: 100,
+            merge_percent: 40,
             root: Addr::UNDEFINED,
-            root_records: 0,
-            records: 0,
+            root_record_count: 0,
+            total_record_count: 0,
         }
     }
 }
@@ -60,18 +60,19 @@ impl Record for Btree2Header {
         w.u32("node size", &mut self.node_size)?;
         w.u16("record size", &mut self.record_size)?;
         w.u16("depth", &mut self.depth)?;
-        for (field, percent) in [("split percent", &mut self.split), ("merge percent", &mut self.merge)] {
+        for (field, percent) in [("split percent", &mut self.split_percent), ("merge percent", &mut self.merge_percent)]
+        {
             w.u8(field, percent)?;
             w.require(field, *percent > 0 && *percent <= 100, (*percent).into(), "1 to 100")?;
         }
         w.addr("root", &mut self.root)?;
-        w.u16("records of the root", &mut self.root_records)?;
-        w.length("records", &mut self.records)?;
+        w.u16("records of the root", &mut self.root_record_count)?;
+        w.length("records", &mut self.total_record_count)?;
         w.checksum()?;
         let geometry = Btree2Geometry::from_header(self, w.widths()).map_err(|fault| w.fault("node size", fault))?;
         let max_records = geometry.max_records(self.depth);
-        let fits = self.root_records <= max_records;
-        w.require("records of the root", fits, self.root_records.into(), "at most what a node of this depth holds")
+        let fits = self.root_record_count <= max_records;
+        w.require("records of the root", fits, self.root_record_count.into(), "at most what a node of this depth holds")
     }
 }
 
@@ -81,7 +82,8 @@ impl Btree2Geometry {
     /// # Errors
     /// [`Fault::Value`] if a node cannot hold a record, [`Fault::TooDeep`] for more than 64 levels.
     pub fn from_header(header: &Btree2Header, widths: Widths) -> std::result::Result<Self, Fault> {
-        let Btree2Header { kind, node_size, record_size, split, merge, depth, .. } = *header;
+        let Btree2Header { kind, node_size, record_size, split_percent: split, merge_percent: merge, depth, .. } =
+            *header;
         Btree2Geometry::new(kind, (node_size, record_size), (split, merge), depth, widths)
     }
 }

@@ -183,7 +183,7 @@ impl Record for Btree2Leaf {
         usize::try_from(self.node_size).unwrap_or(usize::MAX)
     }
 
-    fn weight(&self) -> usize {
+    fn memory_bytes(&self) -> usize {
         size_of_val(self).saturating_add(self.records.bytes.len())
     }
 
@@ -239,7 +239,7 @@ impl Record for Btree2Internal {
         usize::try_from(self.node_size).unwrap_or(usize::MAX)
     }
 
-    fn weight(&self) -> usize {
+    fn memory_bytes(&self) -> usize {
         size_of_val(self).saturating_add(self.records.bytes.len()).saturating_add(size_of_val(&self.children[..]))
     }
 
@@ -255,7 +255,7 @@ impl Record for Btree2Internal {
         w.require("children", counted == children, counted as u64, "one more than records")?;
         for child in &mut self.children {
             w.addr("child", &mut child.addr)?;
-            let records = w.derived("records of child", self.count_width, child.record_count.into())?;
+            let records = w.derived_uint("records of child", self.count_width, child.record_count.into())?;
             let fault = |_| w.fault("records of child", Fault::TooLarge { found: records, limit: u16::MAX.into() });
             child.record_count = u16::try_from(records).map_err(fault)?;
             match self.total_width {

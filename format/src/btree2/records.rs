@@ -48,7 +48,7 @@ pub struct HugeIndirectFilteredRecord {
     /// Bit `i` set: filter `i` was skipped.
     pub filter_mask: u32,
     /// Bytes of the object, before the filters.
-    pub size: u64,
+    pub unfiltered_size: u64,
     /// Its number.
     pub id: u64,
 }
@@ -60,7 +60,7 @@ impl Record for HugeIndirectFilteredRecord {
         w.addr("address", &mut self.addr)?;
         w.length("length", &mut self.length)?;
         w.u32("filter mask", &mut self.filter_mask)?;
-        w.length("object size", &mut self.size)?;
+        w.length("object size", &mut self.unfiltered_size)?;
         w.length("number", &mut self.id)
     }
 }
@@ -101,7 +101,7 @@ pub struct HugeDirectFilteredRecord {
     /// Bit `i` set: filter `i` was skipped.
     pub filter_mask: u32,
     /// Bytes of the object, before the filters.
-    pub size: u64,
+    pub unfiltered_size: u64,
 }
 
 impl Record for HugeDirectFilteredRecord {
@@ -111,7 +111,7 @@ impl Record for HugeDirectFilteredRecord {
         w.addr("address", &mut self.addr)?;
         w.length("length", &mut self.length)?;
         w.u32("filter mask", &mut self.filter_mask)?;
-        w.length("object size", &mut self.size)
+        w.length("object size", &mut self.unfiltered_size)
     }
 }
 
@@ -159,7 +159,7 @@ impl LinkNameRecord {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct LinkOrderRecord {
     /// The position.
-    pub order: i64,
+    pub creation_order: i64,
     /// The link message in the group's heap.
     pub heap_id: [u8; 7],
 }
@@ -168,7 +168,7 @@ impl Record for LinkOrderRecord {
     const NAME: &'static str = "link creation order record";
 
     fn wire(&mut self, w: &mut impl Wire) -> Result<()> {
-        w.i64("creation order", &mut self.order)?;
+        w.i64("creation order", &mut self.creation_order)?;
         w.byte_array("heap ID", &mut self.heap_id)
     }
 }
@@ -185,7 +185,7 @@ pub struct AttributeNameRecord {
     /// The flags of the message; 0x02: it is in the heap of shared messages.
     pub flags: u8,
     /// The position in the order of creation.
-    pub order: u32,
+    pub creation_order: u32,
     /// The lookup3 hash of the name.
     pub hash: u32,
 }
@@ -196,7 +196,7 @@ impl Record for AttributeNameRecord {
     fn wire(&mut self, w: &mut impl Wire) -> Result<()> {
         w.byte_array("heap ID", &mut self.heap_id)?;
         w.u8("message flags", &mut self.flags)?;
-        w.u32("creation order", &mut self.order)?;
+        w.u32("creation order", &mut self.creation_order)?;
         w.u32("hash", &mut self.hash)
     }
 }
@@ -213,7 +213,7 @@ pub struct AttributeOrderRecord {
     /// The flags of the message; 0x02: it is in the heap of shared messages.
     pub flags: u8,
     /// The position in the order of creation.
-    pub order: u32,
+    pub creation_order: u32,
 }
 
 impl Record for AttributeOrderRecord {
@@ -222,7 +222,7 @@ impl Record for AttributeOrderRecord {
     fn wire(&mut self, w: &mut impl Wire) -> Result<()> {
         w.byte_array("heap ID", &mut self.heap_id)?;
         w.u8("message flags", &mut self.flags)?;
-        w.u32("creation order", &mut self.order)
+        w.u32("creation order", &mut self.creation_order)
     }
 }
 
@@ -284,11 +284,11 @@ impl Btree2Record for ChunkRecord {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct FilteredChunkRecord {
     /// The width of the stored size. Context for decoding.
-    pub size_width: Width,
+    pub stored_size_width: Width,
     /// The chunk.
     pub addr: Addr,
     /// Stored bytes, after the filters.
-    pub size: u64,
+    pub stored_size: u64,
     /// Bit `i` set: filter `i` was skipped.
     pub filter_mask: u32,
     /// The position in the grid of chunks. Its rank is context for decoding.
@@ -299,7 +299,13 @@ impl FilteredChunkRecord {
     /// An empty record of a dataset of this rank. Stored sizes of its chunks have this width. Context for decoding.
     pub fn blank(rank: usize, size_width: Width) -> Self {
         let coord = ChunkCoord::origin(rank);
-        FilteredChunkRecord { size_width, addr: Addr::UNDEFINED, size: 0, filter_mask: 0, coord }
+        FilteredChunkRecord {
+            stored_size_width: size_width,
+            addr: Addr::UNDEFINED,
+            stored_size: 0,
+            filter_mask: 0,
+            coord,
+        }
     }
 }
 
@@ -308,7 +314,7 @@ impl Record for FilteredChunkRecord {
 
     fn wire(&mut self, w: &mut impl Wire) -> Result<()> {
         w.addr("address", &mut self.addr)?;
-        w.uint("stored size", self.size_width, &mut self.size)?;
+        w.uint("stored size", self.stored_size_width, &mut self.stored_size)?;
         w.u32("filter mask", &mut self.filter_mask)?;
         wire_chunk_coord(w, &mut self.coord)
     }

@@ -6,7 +6,7 @@ use crate::{Addr, Fault, Record, Width, Widths, decode, decode_with, encode};
 const WIDTHS: Widths = Widths { offset: Width::EIGHT, length: Width::EIGHT };
 
 fn header(depth: u16) -> Btree2Header {
-    Btree2Header { depth, root: Addr::new(100), root_records: 3, records: 1000, ..Default::default() }
+    Btree2Header { depth, root: Addr::new(100), root_record_count: 3, total_record_count: 1000, ..Default::default() }
 }
 
 fn link(i: u32) -> LinkNameRecord {
@@ -24,12 +24,12 @@ fn header_comes_back_from_bytes() {
 fn nodes_hold_what_libhdf5_puts_into_them() {
     let geometry = Btree2Geometry::from_header(&header(3), WIDTHS).unwrap();
     assert_eq!((0..=4).map(|depth| geometry.max_records(depth)).collect::<Vec<_>>(), [45, 24, 22, 22, 0]);
-    assert_eq!(geometry.child_pointer_bytes(1), 9);
+    assert_eq!(geometry.child_pointer_size(1), 9);
     assert_eq!(
         (geometry.subtree_record_count_width(1), geometry.subtree_record_count_width(2)),
         (None, Some(Width::TWO))
     );
-    assert_eq!((geometry.split_record_count(0), geometry.merge_record_count(0)), (45, 18));
+    assert_eq!((geometry.split_threshold(0), geometry.merge_threshold(0)), (45, 18));
     assert_eq!(Btree2Geometry::from_header(&header(2), WIDTHS).unwrap().with_next_level().unwrap(), geometry);
 }
 
@@ -111,7 +111,7 @@ fn records_have_the_sizes_of_the_format() {
 fn refuses_nodes_too_small_for_a_record_and_trees_too_deep() {
     assert!(encode(&Btree2Header { node_size: 20, ..header(0) }, WIDTHS).is_err());
     assert!(encode(&Btree2Header { depth: 65, ..header(0) }, WIDTHS).is_err());
-    assert!(encode(&Btree2Header { root_records: 46, ..header(0) }, WIDTHS).is_err());
+    assert!(encode(&Btree2Header { root_record_count: 46, ..header(0) }, WIDTHS).is_err());
 }
 
 #[test]
@@ -120,7 +120,7 @@ fn the_bytes_of_a_chunks_record_tell_where_it_belongs() {
     for (stored, sought) in coords.iter().flat_map(|stored| coords.iter().map(move |sought| (stored, sought))) {
         let plain = ChunkRecord { addr: Addr::new(77), coord: stored.clone() };
         let filtered =
-            FilteredChunkRecord { addr: Addr::new(77), size: 5, ..FilteredChunkRecord::blank(2, Width::TWO) };
+            FilteredChunkRecord { addr: Addr::new(77), stored_size: 5, ..FilteredChunkRecord::blank(2, Width::TWO) };
         let filtered = FilteredChunkRecord { coord: stored.clone(), ..filtered };
         let expected = stored.scaled().cmp(sought.scaled());
         assert_eq!(compare_chunk_coord(&encode(&plain, WIDTHS).unwrap(), sought), expected);

@@ -21,7 +21,10 @@ fn messages_of_an_object_header_are_shown_by_field() {
         RawMessage::unused(20),
     ];
     let size = messages.iter().map(|message| message.body.len() as u64 + 4).sum();
-    let header = ObjectHeader { prefix: ObjectHeaderPrefix { size, ..Default::default() }, messages: messages.clone() };
+    let header = FirstHeaderChunk {
+        prefix: ObjectHeaderPrefix { messages_size: size, ..Default::default() },
+        messages: messages.clone(),
+    };
     let fields = sound(&encode(&header, WIDTHS).unwrap(), &DumpContext::default(), "object header");
     let text = fields.iter().find(|field| field.record == "comment").unwrap();
     assert_eq!((text.field, text.value.as_str()), ("text", "\"hello\""));
@@ -32,7 +35,13 @@ fn messages_of_an_object_header_are_shown_by_field() {
 
 #[test]
 fn nodes_are_read_by_the_header_of_their_tree() {
-    let header = Btree2Header { depth: 2, root: Addr::new(8), root_records: 2, records: 300, ..Default::default() };
+    let header = Btree2Header {
+        depth: 2,
+        root: Addr::new(8),
+        root_record_count: 2,
+        total_record_count: 300,
+        ..Default::default()
+    };
     let geometry = Btree2Geometry::from_header(&header, WIDTHS).unwrap();
     let mut leaf = geometry.empty_leaf();
     let mut node = geometry.blank_internal(2, 0);
@@ -42,7 +51,7 @@ fn nodes_are_read_by_the_header_of_their_tree() {
     }
     node.children = vec![Btree2ChildPointer { addr: Addr::new(512), record_count: 40, subtree_record_count: 500 }; 8];
     let header = encode(&header, WIDTHS).unwrap();
-    let known = DumpContext { header: Some(&header), ..Default::default() };
+    let known = DumpContext { owner_header: Some(&header), ..Default::default() };
     let (leaf, node) = (encode(&leaf, WIDTHS).unwrap(), encode(&node, WIDTHS).unwrap());
     sound(&leaf, &known, "version 2 B-tree leaf");
     let fields = sound(&node, &known, "version 2 B-tree internal node");
@@ -59,7 +68,7 @@ fn blocks_are_read_by_the_header_of_their_heap() {
     direct.data = vec![6; 1024 - header.direct_block_overhead(WIDTHS)];
     let indirect = encode(&header.blank_indirect_block(4, WIDTHS).with_undefined_children(WIDTHS), WIDTHS).unwrap();
     let bytes = encode(&header, WIDTHS).unwrap();
-    let known = DumpContext { header: Some(&bytes), ..Default::default() };
+    let known = DumpContext { owner_header: Some(&bytes), ..Default::default() };
     sound(&bytes, &DumpContext::default(), "fractal heap header");
     sound(&encode(&direct, WIDTHS).unwrap(), &known, "fractal heap direct block");
     sound(&indirect, &known, "fractal heap indirect block");
@@ -70,18 +79,18 @@ fn blocks_are_read_by_the_header_of_their_array() {
     let array = ExtensibleArrayHeader::default();
     let block = ExtensibleArrayIndexBlock::new(Addr::new(8), array.format, WIDTHS.offset, 4, 6, 25);
     let header = encode(&array, WIDTHS).unwrap();
-    let known = DumpContext { header: Some(&header), ..Default::default() };
+    let known = DumpContext { owner_header: Some(&header), ..Default::default() };
     sound(&encode(&block, WIDTHS).unwrap(), &known, "extensible array index block");
     for elements in [7, 3000] {
-        let array = FixedArrayHeader { elements, ..Default::default() };
+        let array = FixedArrayHeader { element_count: elements, ..Default::default() };
         let (pages, stored) = if elements > 1024 { (1, 0) } else { (0, 7) };
         let block = FixedArrayDataBlock {
             header: Addr::new(8),
-            pages: Bitmap::zeros(pages),
+            written_pages: Bitmap::zeros(pages),
             elements: ChunkEntryTable::undefined(stored, array.format, WIDTHS.offset),
         };
         let header = encode(&array, WIDTHS).unwrap();
-        let known = DumpContext { header: Some(&header), ..Default::default() };
+        let known = DumpContext { owner_header: Some(&header), ..Default::default() };
         sound(&encode(&block, WIDTHS).unwrap(), &known, "fixed array data block");
     }
 }
@@ -93,13 +102,13 @@ fn other_structures_are_known_by_their_signature() {
     sound(&encode(&superblock, WIDTHS).unwrap(), &context, "superblock");
     sound(&encode(&SymbolTableNode::default(), WIDTHS).unwrap(), &context, "symbol table node");
     sound(&encode(&GlobalHeapCollection::default(), WIDTHS).unwrap(), &context, "global heap collection");
-    sound(&encode(&LocalHeapPrefix { size: 8, ..Default::default() }, WIDTHS).unwrap(), &context, "local heap");
+    sound(&encode(&LocalHeapPrefix { data_size: 8, ..Default::default() }, WIDTHS).unwrap(), &context, "local heap");
     let group = Btree1Node::<Btree1GroupKey>::empty(16, (), WIDTHS);
     sound(&encode(&group, WIDTHS).unwrap(), &context, "version 1 B-tree node");
     let chunks = encode(&Btree1Node::<Btree1ChunkKey>::empty(32, Btree1ChunkRank(2), WIDTHS), WIDTHS).unwrap();
     sound(&chunks, &DumpContext { chunk_rank: Some(2), ..context }, "version 1 B-tree node");
     assert!(dump_any(&chunks, &context).unwrap().result.is_err());
-    let table = SharedMessageTable { count: 3, indexes: vec![SharedMessageIndex::default(); 3] };
+    let table = SharedMessageTable { index_count: 3, indexes: vec![SharedMessageIndex::default(); 3] };
     sound(&encode(&table, WIDTHS).unwrap(), &context, "shared message table");
     let list = SharedMessageList { capacity: 4, count: 4, messages: vec![SharedMessageRecord::default(); 4] };
     sound(&encode(&list, WIDTHS).unwrap(), &context, "shared message list");

@@ -9,9 +9,9 @@ pub struct ExtensibleArrayDataBlock {
     /// The header of the array.
     pub header: Addr,
     /// Width of `offset`.
-    pub offset_width: Width,
+    pub block_offset_width: Width,
     /// The index of the first element, less those of the index block.
-    pub offset: u64,
+    pub block_offset: u64,
     /// The elements; an empty table if the block is paged.
     pub elements: ChunkEntryTable,
 }
@@ -21,12 +21,12 @@ impl Record for ExtensibleArrayDataBlock {
 
     fn wire(&mut self, w: &mut impl Wire) -> Result<()> {
         wire_block_start(w, "EADB", self.elements.format(), &mut self.header)?;
-        w.uint("block offset", self.offset_width, &mut self.offset)?;
+        w.uint("block offset", self.block_offset_width, &mut self.block_offset)?;
         w.record(&mut self.elements)?;
         w.checksum()
     }
 
-    fn weight(&self) -> usize {
-        size_of_val(self).saturating_add(self.elements.weight())
+    fn memory_bytes(&self) -> usize {
+        size_of_val(self).saturating_add(self.elements.memory_bytes())
     }
 }

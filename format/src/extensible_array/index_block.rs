@@ -47,10 +47,10 @@ impl Record for ExtensibleArrayIndexBlock {
         w.checksum()
     }
 
-    fn weight(&self) -> usize {
+    fn memory_bytes(&self) -> usize {
         size_of_val(self)
-            .saturating_add(self.elements.weight())
-            .saturating_add(self.data_blocks.weight())
-            .saturating_add(self.super_blocks.weight())
+            .saturating_add(self.elements.memory_bytes())
+            .saturating_add(self.data_blocks.memory_bytes())
+            .saturating_add(self.super_blocks.memory_bytes())
     }
 }

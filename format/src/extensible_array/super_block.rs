@@ -11,11 +11,11 @@ pub struct ExtensibleArraySuperBlock {
     /// The header of the array.
     pub header: Addr,
     /// Width of `offset`.
-    pub offset_width: Width,
+    pub block_offset_width: Width,
     /// The index of the first element below this block, less those of the index block.
-    pub offset: u64,
+    pub block_offset: u64,
     /// Which pages of paged data blocks were ever written.
-    pub pages: Bitmap,
+    pub written_pages: Bitmap,
     /// The data blocks.
     pub data_blocks: AddrTable,
 }
@@ -25,13 +25,15 @@ impl Record for ExtensibleArraySuperBlock {
 
     fn wire(&mut self, w: &mut impl Wire) -> Result<()> {
         wire_block_start(w, "EASB", self.format, &mut self.header)?;
-        w.uint("block offset", self.offset_width, &mut self.offset)?;
-        w.record(&mut self.pages)?;
+        w.uint("block offset", self.block_offset_width, &mut self.block_offset)?;
+        w.record(&mut self.written_pages)?;
         w.record(&mut self.data_blocks)?;
         w.checksum()
     }
 
-    fn weight(&self) -> usize {
-        size_of_val(self).saturating_add(self.pages.weight()).saturating_add(self.data_blocks.weight())
+    fn memory_bytes(&self) -> usize {
+        size_of_val(self)
+            .saturating_add(self.written_pages.memory_bytes())
+            .saturating_add(self.data_blocks.memory_bytes())
     }
 }

@@ -34,19 +34,19 @@ impl FractalHeapDirectBlock {
         self.size
     }
 
-    /// The bytes of an object. `offset` counts from the start of heap space. `None` if the object is not completely
+    /// The bytes of an object. `heap_offset` counts from the start of heap space. `None` if the object is not completely
     /// inside the block's data.
-    pub fn object(&self, offset: u64, len: u64) -> Option<&[u8]> {
+    pub fn object(&self, heap_offset: u64, len: u64) -> Option<&[u8]> {
         let before = self.size.checked_sub(self.data.len() as u64)?;
-        let start = offset.checked_sub(self.offset)?.checked_sub(before)?;
+        let start = heap_offset.checked_sub(self.offset)?.checked_sub(before)?;
         let rest = self.data.get(usize::try_from(start).ok()?..)?;
         rest.get(..usize::try_from(len).ok()?)
     }
 
     /// As [`FractalHeapDirectBlock::object`], to be written.
-    pub fn object_mut(&mut self, offset: u64, len: u64) -> Option<&mut [u8]> {
+    pub fn object_mut(&mut self, heap_offset: u64, len: u64) -> Option<&mut [u8]> {
         let before = self.size.checked_sub(self.data.len() as u64)?;
-        let start = offset.checked_sub(self.offset)?.checked_sub(before)?;
+        let start = heap_offset.checked_sub(self.offset)?.checked_sub(before)?;
         let rest = self.data.get_mut(usize::try_from(start).ok()?..)?;
         rest.get_mut(..usize::try_from(len).ok()?)
     }
@@ -55,19 +55,19 @@ impl FractalHeapDirectBlock {
 impl Record for FractalHeapDirectBlock {
     const NAME: &'static str = "fractal heap direct block";
 
-    fn weight(&self) -> usize {
+    fn memory_bytes(&self) -> usize {
         size_of_val(self).saturating_add(self.data.len())
     }
 
     fn wire(&mut self, w: &mut impl Wire) -> Result<()> {
         let start = w.position();
-        let size = w.bounded("data", self.size, 1)?;
+        let size = w.bounded_count("data", self.size, 1)?;
         w.magic("FHDB")?;
         w.version(0..=0, &mut 0)?;
         w.addr("heap", &mut self.heap)?;
         w.uint("offset in heap", self.offset_width, &mut self.offset)?;
         if self.checksum {
-            w.checksum_of(size)?;
+            w.embedded_checksum(size)?;
         }
         let used = w.position().saturating_sub(start);
         let len = size.checked_sub(used);
@@ -176,8 +176,8 @@ impl FractalHeapIndirectBlock {
 impl Record for FractalHeapIndirectBlock {
     const NAME: &'static str = "fractal heap indirect block";
 
-    fn weight(&self) -> usize {
-        size_of_val(self).saturating_add(self.direct.weight()).saturating_add(self.indirect.weight())
+    fn memory_bytes(&self) -> usize {
+        size_of_val(self).saturating_add(self.direct.memory_bytes()).saturating_add(self.indirect.memory_bytes())
     }
 
     fn wire(&mut self, w: &mut impl Wire) -> Result<()> {
@@ -187,7 +187,7 @@ impl Record for FractalHeapIndirectBlock {
         w.uint("offset in heap", self.offset_width, &mut self.offset)?;
         let offset = w.widths().offset;
         if w.is_decoding() {
-            let direct = w.bounded("direct blocks", self.direct_entries as u64, self.format.size(offset))?;
+            let direct = w.bounded_count("direct blocks", self.direct_entries as u64, self.format.size(offset))?;
             self.direct = ChunkEntryTable::undefined(direct, self.format, offset);
         }
         let counts = (self.direct.len(), self.indirect.len());
@@ -195,7 +195,7 @@ impl Record for FractalHeapIndirectBlock {
         w.require("direct blocks", whole, counts.0 as u64, "as many entries as the rows have")?;
         w.record(&mut self.direct)?;
         if w.is_decoding() {
-            let indirect = w.bounded("indirect blocks", self.indirect_entries as u64, offset.bytes())?;
+            let indirect = w.bounded_count("indirect blocks", self.indirect_entries as u64, offset.bytes())?;
             self.indirect = AddrTable::undefined(indirect, offset);
         }
         w.record(&mut self.indirect)?;

@@ -8,9 +8,9 @@ use crate::{Addr, ChunkIndexEntry, Fault, Record, Result, Width, Widths, Wire, e
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct FractalHeapFilterInfo {
     /// Stored bytes of the root direct block, after the filters.
-    pub size: u64,
+    pub root_stored_size: u64,
     /// Bit `i` set: filter `i` was skipped on the root direct block.
-    pub filter_mask: u32,
+    pub root_filter_mask: u32,
     /// The filters of all direct blocks and huge objects.
     pub filters: FilterPipelineMessage,
 }
@@ -19,13 +19,13 @@ pub struct FractalHeapFilterInfo {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FractalHeapHeader {
     /// Bytes of a heap ID.
-    pub id_bytes: u16,
+    pub id_len: u16,
     /// Whether numbers of huge objects have been used up once, so that they may be used twice.
     pub huge_ids_wrapped: bool,
     /// Whether direct blocks have checksums.
     pub has_block_checksums: bool,
     /// Bytes of the largest managed object; larger ones are huge.
-    pub max_managed_bytes: u32,
+    pub max_managed_object_bytes: u32,
     /// The number of the next huge object.
     pub next_huge_id: u64,
     /// The version 2 B-tree of huge objects; undefined if there are none.
@@ -39,17 +39,17 @@ pub struct FractalHeapHeader {
     /// Bytes of heap space for which there are blocks.
     pub allocated_space: u64,
     /// Where the next direct block goes (offset in heap space).
-    pub next_block: u64,
+    pub next_block_offset: u64,
     /// Managed objects.
-    pub managed_objects: u64,
+    pub managed_object_count: u64,
     /// Bytes of huge objects.
     pub huge_bytes: u64,
     /// Huge objects.
-    pub huge_objects: u64,
+    pub huge_object_count: u64,
     /// Bytes of tiny objects.
     pub tiny_bytes: u64,
     /// Tiny objects.
-    pub tiny_objects: u64,
+    pub tiny_object_count: u64,
     /// The shape of the heap space.
     pub table: DoublingTable,
     /// The root block; undefined if there are no managed objects.
@@ -57,32 +57,32 @@ pub struct FractalHeapHeader {
     /// Rows of the root block; 0 if it is a direct block.
     pub root_rows: u16,
     /// The filters, if there are any.
-    pub filtered: Option<FractalHeapFilterInfo>,
+    pub filter_info: Option<FractalHeapFilterInfo>,
 }
 
 impl Default for FractalHeapHeader {
     fn default() -> Self {
         FractalHeapHeader {
-            id_bytes: 7,
+            id_len: 7,
             huge_ids_wrapped: false,
             has_block_checksums: true,
-            max_managed_bytes: 4096,
+            max_managed_object_bytes: 4096,
             next_huge_id: 0,
             huge_index: Addr::UNDEFINED,
             free_bytes: 0,
             free_space_manager: Addr::UNDEFINED,
             managed_space: 0,
             allocated_space: 0,
-            next_block: 0,
-            managed_objects: 0,
+            next_block_offset: 0,
+            managed_object_count: 0,
             huge_bytes: 0,
-            huge_objects: 0,
+            huge_object_count: 0,
             tiny_bytes: 0,
-            tiny_objects: 0,
+            tiny_object_count: 0,
             table: DoublingTable::LINKS,
             root: Addr::UNDEFINED,
             root_rows: 0,
-            filtered: None,
+            filter_info: None,
         }
     }
 }
@@ -118,10 +118,10 @@ impl FractalHeapHeader {
     pub fn id_format(&self, widths: Widths) -> FractalHeapIdFormat {
         let from_block = Width::for_value(self.table.max_direct_block_bytes.saturating_sub(1).max(1));
         FractalHeapIdFormat {
-            id_len: self.id_bytes,
+            id_len: self.id_len,
             offset_width: self.table.offset_width(),
-            length_width: from_block.min(Width::for_value(self.max_managed_bytes.into())),
-            filtered: self.filtered.is_some(),
+            length_width: from_block.min(Width::for_value(self.max_managed_object_bytes.into())),
+            has_filters: self.filter_info.is_some(),
             widths,
         }
     }
@@ -136,8 +136,8 @@ impl FractalHeapHeader {
     /// Makes a direct block the root of the heap. Its size and mask count if there are filters.
     pub fn set_direct_root(&mut self, block: ChunkIndexEntry) {
         (self.root, self.root_rows) = (block.addr, 0);
-        if let Some(filtered) = &mut self.filtered {
-            (filtered.size, filtered.filter_mask) = (block.size, block.filter_mask);
+        if let Some(filtered) = &mut self.filter_info {
+            (filtered.root_stored_size, filtered.root_filter_mask) = (block.stored_size, block.filter_mask);
         }
     }
 
@@ -155,7 +155,7 @@ impl FractalHeapHeader {
 
     /// An empty indirect block of `rows` rows: context for decoding.
     pub fn blank_indirect_block(&self, rows: u16, widths: Widths) -> FractalHeapIndirectBlock {
-        FractalHeapIndirectBlock::blank(&self.table, rows, self.filtered.is_some(), widths)
+        FractalHeapIndirectBlock::blank(&self.table, rows, self.filter_info.is_some(), widths)
     }
 }
 
@@ -178,8 +178,8 @@ impl Record for FractalHeapPrefix {
 
 impl FractalHeapFilterInfo {
     fn wire(&mut self, w: &mut impl Wire, len: u16) -> Result<()> {
-        w.length("stored size of root", &mut self.size)?;
-        w.u32("filter mask of root", &mut self.filter_mask)?;
+        w.length("stored size of root", &mut self.root_stored_size)?;
+        w.u32("filter mask of root", &mut self.root_filter_mask)?;
         let start = w.position();
         w.record(&mut self.filters)?;
         let used = w.position().saturating_sub(start);
@@ -195,41 +195,41 @@ impl Record for FractalHeapHeader {
     const NAME: &'static str = "fractal heap header";
 
     fn wire(&mut self, w: &mut impl Wire) -> Result<()> {
-        let mut prefix = FractalHeapPrefix { id_len: self.id_bytes, filter_len: 0 };
-        if let Some(filtered) = self.filtered.as_ref().filter(|_| !w.is_decoding()) {
+        let mut prefix = FractalHeapPrefix { id_len: self.id_len, filter_len: 0 };
+        if let Some(filtered) = self.filter_info.as_ref().filter(|_| !w.is_decoding()) {
             let len = encoded_len(&filtered.filters, w.widths()).unwrap_or_default();
             prefix.filter_len = crate::messages::count_u16(w, "length of filters", len)?;
         }
         prefix.wire(w)?;
-        self.id_bytes = prefix.id_len;
-        w.require("heap ID length", self.id_bytes > 1, self.id_bytes.into(), "at least 2")?;
+        self.id_len = prefix.id_len;
+        w.require("heap ID length", self.id_len > 1, self.id_len.into(), "at least 2")?;
         let wrapped = if self.huge_ids_wrapped { WRAPPED } else { 0 };
         let checksums = if self.has_block_checksums { CHECKSUMS } else { 0 };
         let flags = w.derived_u8("flags", wrapped | checksums)?;
         self.huge_ids_wrapped = flags & WRAPPED != 0;
         self.has_block_checksums = flags & CHECKSUMS != 0;
-        w.u32("largest managed object", &mut self.max_managed_bytes)?;
+        w.u32("largest managed object", &mut self.max_managed_object_bytes)?;
         w.length("next huge object", &mut self.next_huge_id)?;
         w.addr("huge object index", &mut self.huge_index)?;
         w.length("free space", &mut self.free_bytes)?;
         w.addr("free-space manager", &mut self.free_space_manager)?;
         w.length("managed space", &mut self.managed_space)?;
         w.length("allocated space", &mut self.allocated_space)?;
-        w.length("next block", &mut self.next_block)?;
-        w.length("managed objects", &mut self.managed_objects)?;
+        w.length("next block", &mut self.next_block_offset)?;
+        w.length("managed objects", &mut self.managed_object_count)?;
         w.length("bytes of huge objects", &mut self.huge_bytes)?;
-        w.length("huge objects", &mut self.huge_objects)?;
+        w.length("huge objects", &mut self.huge_object_count)?;
         w.length("bytes of tiny objects", &mut self.tiny_bytes)?;
-        w.length("tiny objects", &mut self.tiny_objects)?;
+        w.length("tiny objects", &mut self.tiny_object_count)?;
         w.record(&mut self.table)?;
         w.addr("root block", &mut self.root)?;
         w.u16("rows of root", &mut self.root_rows)?;
         let fits = self.root_rows <= self.table.max_rows();
         w.require("rows of root", fits, self.root_rows.into(), "at most what the largest offset needs")?;
         if prefix.filter_len > 0 {
-            self.filtered.get_or_insert_default().wire(w, prefix.filter_len)?;
+            self.filter_info.get_or_insert_default().wire(w, prefix.filter_len)?;
         } else {
-            self.filtered = None;
+            self.filter_info = None;
         }
         w.checksum()
     }

@@ -12,7 +12,7 @@ pub struct FractalHeapIdFormat {
     /// The width of lengths of managed objects.
     pub length_width: Width,
     /// Whether the heap has filters.
-    pub filtered: bool,
+    pub has_filters: bool,
     /// The widths of the file.
     pub widths: Widths,
 }
@@ -29,7 +29,7 @@ impl FractalHeapIdFormat {
     /// Whether IDs of huge objects hold their address, and not a number.
     pub fn has_direct_huge_ids(&self) -> bool {
         let plain = self.widths.offset.bytes().saturating_add(self.widths.length.bytes());
-        let filtered = if self.filtered { self.widths.length.bytes().saturating_add(4) } else { 0 };
+        let filtered = if self.has_filters { self.widths.length.bytes().saturating_add(4) } else { 0 };
         plain.saturating_add(filtered) <= self.body_bytes()
     }
 
@@ -44,7 +44,7 @@ impl FractalHeapIdFormat {
     }
 
     /// Bytes of the largest tiny object.
-    pub fn max_tiny_bytes(&self) -> usize {
+    pub fn max_tiny_object_bytes(&self) -> usize {
         if self.is_extended() {
             self.body_bytes().saturating_sub(1).min(0x1000)
         } else {
@@ -69,9 +69,9 @@ pub enum HeapObjectLocation {
         length: u64,
     },
     /// Outside the heap, under a number in the B-tree of huge objects.
-    HugeNumber(u64),
+    HugeIndirect(u64),
     /// Outside the heap, at an address.
-    Huge {
+    HugeDirect {
         /// The object.
         addr: Addr,
         /// Stored bytes, after the filters.
@@ -107,7 +107,7 @@ impl FractalHeapId {
     fn kind_bits(&self) -> u8 {
         match self.location {
             HeapObjectLocation::Managed { .. } => MANAGED,
-            HeapObjectLocation::HugeNumber(_) | HeapObjectLocation::Huge { .. } => HUGE,
+            HeapObjectLocation::HugeIndirect(_) | HeapObjectLocation::HugeDirect { .. } => HUGE,
             HeapObjectLocation::Tiny(_) => TINY,
         }
     }
@@ -121,8 +121,10 @@ impl FractalHeapId {
             len = (len << 8) | usize::from(second);
         }
         let len = len.saturating_add(1);
-        if len > shape.max_tiny_bytes() {
-            return Err(w.fault("length", Fault::TooLarge { found: len as u64, limit: shape.max_tiny_bytes() as u64 }));
+        if len > shape.max_tiny_object_bytes() {
+            return Err(
+                w.fault("length", Fault::TooLarge { found: len as u64, limit: shape.max_tiny_object_bytes() as u64 })
+            );
         }
         w.bytes("data", len, data)
     }
@@ -152,9 +154,9 @@ impl Record for FractalHeapId {
             self.location = match (first >> 4) & 0x03 {
                 MANAGED => HeapObjectLocation::default(),
                 HUGE if shape.has_direct_huge_ids() => {
-                    HeapObjectLocation::Huge { addr: Addr::UNDEFINED, length: 0, filter_mask: 0, size: 0 }
+                    HeapObjectLocation::HugeDirect { addr: Addr::UNDEFINED, length: 0, filter_mask: 0, size: 0 }
                 }
-                HUGE => HeapObjectLocation::HugeNumber(0),
+                HUGE => HeapObjectLocation::HugeIndirect(0),
                 TINY => HeapObjectLocation::Tiny(Vec::new()),
                 found => {
                     let rule = "a type is 0 (managed), 1 (huge) or 2 (tiny)";
@@ -167,11 +169,11 @@ impl Record for FractalHeapId {
                 w.uint("offset", shape.offset_width, offset)?;
                 w.uint("length", shape.length_width, length)?;
             }
-            HeapObjectLocation::HugeNumber(number) => w.uint("number", shape.huge_number_width(), number)?,
-            HeapObjectLocation::Huge { addr, length, filter_mask, size } => {
+            HeapObjectLocation::HugeIndirect(number) => w.uint("number", shape.huge_number_width(), number)?,
+            HeapObjectLocation::HugeDirect { addr, length, filter_mask, size } => {
                 w.addr("address", addr)?;
                 w.length("length", length)?;
-                if shape.filtered {
+                if shape.has_filters {
                     w.u32("filter mask", filter_mask)?;
                     w.length("object size", size)?;
                 } else {

@@ -9,8 +9,8 @@ const WIDTHS: Widths = Widths { offset: Width::EIGHT, length: Width::EIGHT };
 fn filtered() -> FractalHeapHeader {
     let deflate = FilterSpec { id: 1, params: vec![6], ..Default::default() };
     let filters = FilterPipelineMessage { version: 2, filters: vec![deflate] };
-    let filtered = Some(FractalHeapFilterInfo { size: 300, filter_mask: 1, filters });
-    FractalHeapHeader { filtered, ..Default::default() }
+    let filtered = Some(FractalHeapFilterInfo { root_stored_size: 300, root_filter_mask: 1, filters });
+    FractalHeapHeader { filter_info: filtered, ..Default::default() }
 }
 
 #[test]
@@ -117,8 +117,8 @@ fn indirect_blocks_come_back_from_bytes() {
     for header in [FractalHeapHeader::default(), filtered()] {
         for rows in [1, 4, 12] {
             let mut block = header.blank_indirect_block(rows, WIDTHS).with_undefined_children(WIDTHS);
-            let size = if header.filtered.is_some() { 55 } else { 0 };
-            assert!(block.direct.set(3, ChunkIndexEntry { addr: Addr::new(77), size, filter_mask: 0 }));
+            let size = if header.filter_info.is_some() { 55 } else { 0 };
+            assert!(block.direct.set(3, ChunkIndexEntry { addr: Addr::new(77), stored_size: size, filter_mask: 0 }));
             assert_eq!(block.indirect.set(2, Addr::new(99)), rows > 9);
             let bytes = encode(&block, WIDTHS).unwrap();
             assert_eq!(bytes.len(), block.size(WIDTHS));
@@ -131,18 +131,19 @@ fn indirect_blocks_come_back_from_bytes() {
 #[test]
 fn ids_come_back_from_bytes() {
     let managed = HeapObjectLocation::Managed { offset: 0x1234, length: 77 };
-    let huge = |filter_mask, size| HeapObjectLocation::Huge { addr: Addr::new(800), length: 5000, filter_mask, size };
+    let huge =
+        |filter_mask, size| HeapObjectLocation::HugeDirect { addr: Addr::new(800), length: 5000, filter_mask, size };
     let tiny = |len: usize| HeapObjectLocation::Tiny((0..len).map(|i| i as u8).collect());
     for (id_len, filtered, places) in [
-        (7, false, vec![managed.clone(), HeapObjectLocation::HugeNumber(5), tiny(1), tiny(6)]),
-        (8, true, vec![managed.clone(), HeapObjectLocation::HugeNumber(5), tiny(7)]),
+        (7, false, vec![managed.clone(), HeapObjectLocation::HugeIndirect(5), tiny(1), tiny(6)]),
+        (8, true, vec![managed.clone(), HeapObjectLocation::HugeIndirect(5), tiny(7)]),
         (17, false, vec![managed.clone(), huge(0, 5000), tiny(16)]),
         (18, false, vec![huge(0, 5000), tiny(16)]),
         (29, true, vec![managed.clone(), huge(3, 9000), tiny(1), tiny(27)]),
         (600, true, vec![huge(3, 9000), tiny(300), tiny(598)]),
     ] {
-        let filtered = if filtered { self::filtered().filtered } else { None };
-        let header = FractalHeapHeader { id_bytes: id_len, filtered, ..Default::default() };
+        let filtered = if filtered { self::filtered().filter_info } else { None };
+        let header = FractalHeapHeader { id_len: id_len, filter_info: filtered, ..Default::default() };
         let shape = header.id_format(WIDTHS);
         for place in places {
             let id = shape.id_of(place);
@@ -150,7 +151,7 @@ fn ids_come_back_from_bytes() {
             assert_eq!(bytes.len(), usize::from(id_len));
             assert_eq!(decode_with(shape.id_of(HeapObjectLocation::default()), &bytes, WIDTHS).unwrap(), id);
         }
-        assert!(encode(&shape.id_of(tiny(shape.max_tiny_bytes() + 1)), WIDTHS).is_err());
+        assert!(encode(&shape.id_of(tiny(shape.max_tiny_object_bytes() + 1)), WIDTHS).is_err());
     }
 }
 

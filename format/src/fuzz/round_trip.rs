@@ -14,7 +14,7 @@ pub fn widths_from_byte(byte: u8) -> Widths {
 ///
 /// # Panics
 /// If the three do not agree with each other.
-pub fn check_round_trip<R: Record + Clone + Debug>(blank: &R, bytes: &[u8], widths: Widths) -> bool {
+pub fn assert_round_trip_if_sound<R: Record + Clone + Debug>(blank: &R, bytes: &[u8], widths: Widths) -> bool {
     let decoded = decode_prefix_with(blank.clone(), bytes, widths);
     let (fields, described) = describe(blank.clone(), bytes, widths);
     assert_eq!(decoded.as_ref().err(), described.as_ref().err(), "the describer disagrees with the decoder");

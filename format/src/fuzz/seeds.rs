@@ -13,9 +13,9 @@ pub struct Seed {
     /// The bytes of the structure, after the bytes that state its kind.
     pub data: Vec<u8>,
     /// Where the structure begins in `data`.
-    pub start: usize,
+    pub structure_start: usize,
     /// Bytes of the structure that its checksum covers, checksum included; 0 if it has none.
-    pub covered: usize,
+    pub checksummed_len: usize,
 }
 
 const WIDTHS: Widths = Widths { offset: Width::EIGHT, length: Width::EIGHT };
@@ -37,7 +37,7 @@ impl Seeds {
 
     fn add_bytes(&mut self, target: &'static str, head: &[u8], bytes: Vec<u8>, covered: usize) {
         let data = [head, &bytes].concat();
-        self.0.push(Seed { target, data, start: head.len(), covered });
+        self.0.push(Seed { target, data, structure_start: head.len(), checksummed_len: covered });
     }
 
     fn add_message<M: Message + Clone>(&mut self, message: &M) {
@@ -86,7 +86,10 @@ fn add_file_seeds(seeds: &mut Seeds) {
         let prefix = ObjectHeaderPrefix { version, attribute_order_tracked: tracked, ..Default::default() };
         let size = messages.iter().map(|m| (m.body.len() + prefix.message_header_len()) as u64).sum();
         let times = (version == 2).then(crate::HeaderTimes::default);
-        let header = ObjectHeader { prefix: ObjectHeaderPrefix { size, times, ..prefix }, messages: messages.clone() };
+        let header = FirstHeaderChunk {
+            prefix: ObjectHeaderPrefix { messages_size: size, times, ..prefix },
+            messages: messages.clone(),
+        };
         let len = size + ContinuationChunk::overhead(version);
         let chunk = ContinuationChunk { version, attribute_order_tracked: tracked, len, messages: messages.clone() };
         if version == 1 {
@@ -118,22 +121,22 @@ fn add_message_seeds(seeds: &mut Seeds) {
     }
     seeds.add("message", &[0, 0x1f], &SharedMessageReference { version: 3, place: SharedMessageTarget::Heap([1; 8]) });
     seeds.add_message(&LinkInfo {
-        max_creation_order: Some(4),
+        next_creation_order: Some(4),
         heap: SEED_ADDR,
-        names: SEED_ADDR,
-        order: Some(SEED_ADDR),
+        name_index: SEED_ADDR,
+        order_index: Some(SEED_ADDR),
     });
     seeds.add_message(&AttributeInfo {
-        max_creation_order: Some(4),
+        next_creation_order: Some(4),
         heap: SEED_ADDR,
-        names: SEED_ADDR,
-        order: Some(SEED_ADDR),
+        name_index: SEED_ADDR,
+        order_index: Some(SEED_ADDR),
     });
     seeds.add_message(&FillValueOldMessage { value: vec![1, 2, 3, 4] });
     for version in 1..=3 {
         let fill = Fill { value: FillValue::Value(vec![1, 2, 3, 4]), ..Default::default() };
         seeds.add_message(&FillValueMessage { version, fill });
-        let datatype = Shareable::Inline(DatatypeMessage { version: 1, datatype: int(2) });
+        let datatype = Shareable::Inline(DatatypeMessage { min_version: 1, datatype: int(2) });
         let dataspace = Dataspace::Simple(Shape::fixed(&[2]));
         let dataspace = Shareable::Inline(DataspaceMessage { version: 1, dataspace });
         let name = Name::from("units");
@@ -167,7 +170,7 @@ fn add_small_message_seeds(seeds: &mut Seeds) {
     seeds.add_message(&Comment { text: "a comment".into() });
     seeds.add_message(&OldModificationTime { digits: *b"20240301123456" });
     seeds.add_message(&ModificationTime { seconds: 1 << 30 });
-    seeds.add_message(&SharedMessageTableInfo { table: SEED_ADDR, indexes: 2 });
+    seeds.add_message(&SharedMessageTableInfo { table: SEED_ADDR, index_count: 2 });
     seeds.add_message(&Continuation { addr: SEED_ADDR, length: 100 });
     seeds.add_message(&SymbolTableMessage { btree: SEED_ADDR, heap: SEED_ADDR });
     seeds.add_message(&BtreeK::default());
@@ -181,7 +184,7 @@ fn add_small_message_seeds(seeds: &mut Seeds) {
 fn add_layout_seeds(seeds: &mut Seeds) {
     let chunked = |index| {
         LayoutClass::Chunked(ChunkedStorage {
-            dims: vec![10, 300],
+            chunk_dims: vec![10, 300],
             element_size: 4,
             unfiltered_partial_chunks: false,
             index,
@@ -247,7 +250,7 @@ fn add_datatype_seeds(seeds: &mut Seeds) {
     ];
     for datatype in types {
         for version in [1, 3] {
-            seeds.add("datatype", &[], &DatatypeMessage { version, datatype: datatype.clone() });
+            seeds.add("datatype", &[], &DatatypeMessage { min_version: version, datatype: datatype.clone() });
         }
     }
 }
@@ -257,10 +260,16 @@ fn add_tree_seeds(seeds: &mut Seeds) {
     assert!(group.set_entries(&[Btree1GroupKey(0), Btree1GroupKey(8), Btree1GroupKey(16)], &[SEED_ADDR, SEED_ADDR]));
     seeds.add("btree1", &[0, 0, 2], &group);
     let mut chunks = Btree1Node::<Btree1ChunkKey>::empty(1, Btree1ChunkRank(1), WIDTHS);
-    let key = |at: u64| Btree1ChunkKey { size: 80, filter_mask: 0, start: [at].as_slice().into(), element_offset: 0 };
+    let key = |at: u64| Btree1ChunkKey {
+        stored_size: 80,
+        filter_mask: 0,
+        start: [at].as_slice().into(),
+        offset_in_element: 0,
+    };
     assert!(chunks.set_entries(&[key(0), key(10)], &[SEED_ADDR]));
     seeds.add("btree1", &[0, 2, 1], &chunks);
-    let header = Btree2Header { root: SEED_ADDR, root_records: 3, records: 60, depth: 1, ..Default::default() };
+    let header =
+        Btree2Header { root: SEED_ADDR, root_record_count: 3, total_record_count: 60, depth: 1, ..Default::default() };
     seeds.add_checksummed("btree2", &[0, 0, 0, 0, 0], &header);
     seeds.add("btree2", &[0, 2, 0, 0, 0], &HugeIndirectFilteredRecord::default());
     seeds.add("btree2", &[0, 10, 0, 2, 0], &ChunkRecord::blank(2));
@@ -276,7 +285,7 @@ fn add_tree_seeds(seeds: &mut Seeds) {
     let mut node = geometry.blank_internal(2, 0);
     assert!(node.records.insert(0, &record, WIDTHS));
     node.children = vec![Btree2ChildPointer { addr: SEED_ADDR, record_count: 5, subtree_record_count: 50 }; 2];
-    let covered = 10 + 11 + 2 * geometry.child_pointer_bytes(2);
+    let covered = 10 + 11 + 2 * geometry.child_pointer_size(2);
     seeds.add_bytes("btree2", &[0, 13, 6, 2, 1], encode(&node, WIDTHS).unwrap(), covered);
 }
 
@@ -284,7 +293,7 @@ fn add_heap_seeds(seeds: &mut Seeds) {
     let entry = |cache| SymbolTableEntry { name_offset: 8, header: SEED_ADDR, cache };
     let entries = vec![entry(SymbolTableScratchPad::None), entry(SymbolTableScratchPad::SoftLink { value_offset: 16 })];
     seeds.add("heap", &[0, 0, 3], &SymbolTableNode { capacity: 3, entries });
-    seeds.add("heap", &[0, 1, 0], &LocalHeapPrefix { size: 88, free: Some(16), data: SEED_ADDR });
+    seeds.add("heap", &[0, 1, 0], &LocalHeapPrefix { data_size: 88, free_list_head: Some(16), data: SEED_ADDR });
     let mut data = LocalHeapData { bytes: vec![0; 56] };
     let head = data.set_free_blocks(
         &[LocalHeapFreeBlock { offset: 8, size: 16 }, LocalHeapFreeBlock { offset: 32, size: 24 }],
@@ -305,13 +314,13 @@ fn add_fractal_heap_seeds(seeds: &mut Seeds) {
         version: 2,
         filters: vec![FilterSpec { id: 1, params: vec![6], ..Default::default() }],
     };
-    let filtered = Some(FractalHeapFilterInfo { size: 300, filter_mask: 0, filters });
+    let filtered = Some(FractalHeapFilterInfo { root_stored_size: 300, root_filter_mask: 0, filters });
     let header = FractalHeapHeader { root: SEED_ADDR, root_rows: 2, ..Default::default() };
     seeds.add_checksummed("fractal_heap", &[0, 0, 1, 2], &header);
     seeds.add_checksummed(
         "fractal_heap",
         &[0, 0, 77, 0],
-        &FractalHeapHeader { filtered: filtered.clone(), ..header.clone() },
+        &FractalHeapHeader { filter_info: filtered.clone(), ..header.clone() },
     );
     for checksums in [true, false] {
         let header = FractalHeapHeader { has_block_checksums: checksums, ..header.clone() };
@@ -324,18 +333,18 @@ fn add_fractal_heap_seeds(seeds: &mut Seeds) {
         }
     }
     for (b, filtered) in [(0, None), (2, filtered.clone())] {
-        let header = FractalHeapHeader { filtered, ..header.clone() };
+        let header = FractalHeapHeader { filter_info: filtered, ..header.clone() };
         let block = header.blank_indirect_block(2, WIDTHS).with_undefined_children(WIDTHS);
         seeds.add_checksummed("fractal_heap", &[0, 2, 2, b], &block);
     }
     for (id_len, place) in [
         (7, HeapObjectLocation::Managed { offset: 22, length: 50 }),
-        (7, HeapObjectLocation::HugeNumber(3)),
+        (7, HeapObjectLocation::HugeIndirect(3)),
         (7, HeapObjectLocation::Tiny(vec![1, 2])),
-        (20, HeapObjectLocation::Huge { addr: SEED_ADDR, length: 5000, filter_mask: 0, size: 5000 }),
+        (20, HeapObjectLocation::HugeDirect { addr: SEED_ADDR, length: 5000, filter_mask: 0, size: 5000 }),
         (20, HeapObjectLocation::Tiny(vec![4; 18])),
     ] {
-        let header = FractalHeapHeader { id_bytes: id_len, ..header.clone() };
+        let header = FractalHeapHeader { id_len: id_len, ..header.clone() };
         let a = u8::try_from(id_len).unwrap();
         seeds.add("fractal_heap", &[0, 3, a, 0], &header.id_format(WIDTHS).id_of(place));
     }
@@ -348,37 +357,49 @@ fn add_array_seeds(seeds: &mut Seeds) {
     seeds.add_checksummed(
         "array",
         &[0, 5, 0, 0],
-        &FixedArrayHeader { elements: 9, data_block: SEED_ADDR, ..Default::default() },
+        &FixedArrayHeader { element_count: 9, data_block: SEED_ADDR, ..Default::default() },
     );
     for (b, format) in [(0, ChunkEntryFormat::Unfiltered), (4, ChunkEntryFormat::Filtered(Width::FOUR))] {
         let elements = || ChunkEntryTable::undefined(2, format, Width::EIGHT);
         let index = ExtensibleArrayIndexBlock::new(header, format, Width::EIGHT, 2, 6, 25);
         seeds.add_checksummed("array", &[0, 1, 2, b], &index);
         let (pages, data_blocks) = (Bitmap::zeros(b.into()), AddrTable::undefined(2, Width::EIGHT));
-        let block = ExtensibleArraySuperBlock { format, header, offset_width, offset, pages, data_blocks };
+        let block = ExtensibleArraySuperBlock {
+            format,
+            header,
+            block_offset_width: offset_width,
+            block_offset: offset,
+            written_pages: pages,
+            data_blocks,
+        };
         seeds.add_checksummed("array", &[0, 2, 2, b], &block);
         seeds.add_checksummed(
             "array",
             &[0, 3, 2, b],
-            &ExtensibleArrayDataBlock { header, offset_width, offset, elements: elements() },
+            &ExtensibleArrayDataBlock {
+                header,
+                block_offset_width: offset_width,
+                block_offset: offset,
+                elements: elements(),
+            },
         );
         seeds.add_checksummed("array", &[0, 4, 2, b], &ArrayDataBlockPage { elements: elements() });
-        let block = FixedArrayDataBlock { header, pages: Bitmap::zeros(b.into()), elements: elements() };
+        let block = FixedArrayDataBlock { header, written_pages: Bitmap::zeros(b.into()), elements: elements() };
         seeds.add_checksummed("array", &[0, 6, 2, b], &block);
     }
 }
 
 fn add_free_space_seeds(seeds: &mut Seeds) {
     let index = SharedMessageIndex { message_types: 8, max_list_messages: 3, message_count: 1, ..Default::default() };
-    seeds.add_checksummed("space", &[0, 0, 2, 0], &SharedMessageTable { count: 2, indexes: vec![index; 2] });
+    seeds.add_checksummed("space", &[0, 0, 2, 0], &SharedMessageTable { index_count: 2, indexes: vec![index; 2] });
     let place = SharedMessageLocation::Header { kind: MessageType::DATATYPE, index_in_kind: 1, header: SEED_ADDR };
     let messages = vec![SharedMessageRecord::default(), SharedMessageRecord { hash: 3, place }];
     seeds.add_checksummed("space", &[0, 1, 2, 2], &SharedMessageList { capacity: 2, count: 2, messages });
     for (kind, client) in [(3, FreeSpaceClient::File), (4, FreeSpaceClient::FractalHeap)] {
         let blocks = (client == FreeSpaceClient::FractalHeap).then(FreeHeapBlockRun::default);
-        let section = FreeSection { addr: 800, class: 1, blocks };
+        let section = FreeSection { offset: 800, class: 1, blocks };
         let mut header =
-            FreeSpaceHeader { client, stored_sections: 2, section_list_addr: SEED_ADDR, ..Default::default() };
+            FreeSpaceHeader { client, stored_section_count: 2, section_list_addr: SEED_ADDR, ..Default::default() };
         let groups = vec![SameSizeSections { size: 30, sections: vec![section; 2] }];
         let fill = |header: &FreeSpaceHeader| {
             let mut list = header.blank_section_list();
@@ -394,7 +415,7 @@ fn add_free_space_seeds(seeds: &mut Seeds) {
         );
     }
     let entry = CacheImageEntry {
-        children: 1,
+        child_count: 1,
         parents: vec![SEED_ADDR],
         addr: SEED_ADDR,
         image: vec![1, 2, 3],
@@ -431,7 +452,7 @@ fn add_indirect_block_seeds(seeds: &mut Seeds) {
     }
     let place = GlobalHeapId { collection: SEED_ADDR, index: 2 };
     seeds.add("indirect", &[0, 2], &VarLenElement { length: 5, place });
-    seeds.add("indirect", &[0, 3], &RegionReferenceBlob { dataset: SEED_ADDR, selection: stored.clone() });
+    seeds.add("indirect", &[0, 3], &OldRegionReferenceBlob { dataset: SEED_ADDR, selection: stored.clone() });
     let blob = ReferenceValue::Blob { kind: ReferenceKind::Attribute, external: true, length: 30, place };
     for value in [blob, ReferenceValue::Object(vec![7; 8]), ReferenceValue::Null] {
         seeds.add("indirect", &[0, 4], &ReferenceElement { size: 18, value });
@@ -452,15 +473,16 @@ fn add_indirect_block_seeds(seeds: &mut Seeds) {
 /// Structures of the other targets that have a signature.
 fn add_dump_seeds(seeds: &mut Seeds) {
     let context = dump::DumpContext { chunk_rank: Some(1), ..Default::default() };
-    let known =
-        |seed: &Seed| dump::dump_any(&seed.data[seed.start..], &context).is_some_and(|dump| dump.result.is_ok());
+    let known = |seed: &Seed| {
+        dump::dump_any(&seed.data[seed.structure_start..], &context).is_some_and(|dump| dump.result.is_ok())
+    };
     let found: Vec<_> = seeds.0.iter().filter(|seed| known(seed)).cloned().collect();
     for seed in found {
-        seeds.add_bytes("dump", &[0, 1, 0], seed.data[seed.start..].to_vec(), 0);
+        seeds.add_bytes("dump", &[0, 1, 0], seed.data[seed.structure_start..].to_vec(), 0);
     }
-    let tree = Btree2Header { node_size: 96, depth: 2, root: SEED_ADDR, root_records: 1, ..Default::default() };
+    let tree = Btree2Header { node_size: 96, depth: 2, root: SEED_ADDR, root_record_count: 1, ..Default::default() };
     let header = encode(&tree, WIDTHS).unwrap();
     let len = u8::try_from(header.len()).unwrap();
     let leaf = seeds.0.iter().find(|seed| seed.target == "btree2" && seed.data[1] == 12).cloned().unwrap();
-    seeds.add_bytes("dump", &[0, 1, len], [&header[..], &leaf.data[leaf.start..]].concat(), 0);
+    seeds.add_bytes("dump", &[0, 1, len], [&header[..], &leaf.data[leaf.structure_start..]].concat(), 0);
 }

@@ -4,7 +4,7 @@ use std::fmt::Debug;
 
 use h5live_model::ReferenceKind;
 
-use super::{check_round_trip, widths_from_byte};
+use super::{assert_round_trip_if_sound, widths_from_byte};
 use crate::messages::*;
 use crate::*;
 
@@ -39,7 +39,7 @@ fn head<const N: usize>(data: &[u8]) -> Option<([u8; N], &[u8])> {
 }
 
 fn superblock(data: &[u8]) -> bool {
-    let sound = check_round_trip(&Superblock::default(), data, Widths::default());
+    let sound = assert_round_trip_if_sound(&Superblock::default(), data, Widths::default());
     assert_eq!(Superblock::decode(data).is_ok(), sound);
     sound
 }
@@ -53,17 +53,17 @@ fn object_header(data: &[u8]) -> bool {
         messages: Vec::new(),
     };
     match kind % 4 {
-        0 => check_round_trip(&ObjectHeader::default(), rest, widths_from_byte(w)),
-        1 => check_round_trip(&continuation(1, false), rest, widths_from_byte(w)),
-        2 => check_round_trip(&continuation(2, false), rest, widths_from_byte(w)),
-        _ => check_round_trip(&continuation(2, true), rest, widths_from_byte(w)),
+        0 => assert_round_trip_if_sound(&FirstHeaderChunk::default(), rest, widths_from_byte(w)),
+        1 => assert_round_trip_if_sound(&continuation(1, false), rest, widths_from_byte(w)),
+        2 => assert_round_trip_if_sound(&continuation(2, false), rest, widths_from_byte(w)),
+        _ => assert_round_trip_if_sound(&continuation(2, true), rest, widths_from_byte(w)),
     }
 }
 
 fn message(data: &[u8]) -> bool {
     let Some(([w, kind], rest)) = head(data) else { return false };
     fn body<M: Message + Default + Clone + Debug>(bytes: &[u8], w: Widths) -> bool {
-        check_round_trip(&M::default(), bytes, w)
+        assert_round_trip_if_sound(&M::default(), bytes, w)
     }
     let w = widths_from_byte(w);
     match MessageType::new((kind & 0x1f).into()) {
@@ -90,12 +90,12 @@ fn message(data: &[u8]) -> bool {
         MessageType::REFERENCE_COUNT => body::<ReferenceCount>(rest, w),
         MessageType::FILE_SPACE_INFO => body::<FileSpaceInfo>(rest, w),
         MessageType::CACHE_IMAGE => body::<CacheImageInfo>(rest, w),
-        _ => check_round_trip(&SharedMessageReference::default(), rest, w),
+        _ => assert_round_trip_if_sound(&SharedMessageReference::default(), rest, w),
     }
 }
 
 fn datatype(data: &[u8]) -> bool {
-    let sound = check_round_trip(&DatatypeMessage::default(), data, Widths::default());
+    let sound = assert_round_trip_if_sound(&DatatypeMessage::default(), data, Widths::default());
     if let Ok((message, _)) = decode_prefix::<DatatypeMessage>(data, Widths::default()) {
         message.datatype.has_over_half_bits_unused();
         message.datatype.has_vlen_or_references();
@@ -113,8 +113,12 @@ fn btree1(data: &[u8]) -> bool {
     let Some(([w, kind, k], rest)) = head(data) else { return false };
     let w = widths_from_byte(w);
     match kind % 34 {
-        0 => check_round_trip(&Btree1Node::<Btree1GroupKey>::empty(k.into(), (), w), rest, w),
-        rank => check_round_trip(&Btree1Node::<Btree1ChunkKey>::empty(k.into(), Btree1ChunkRank(rank - 1), w), rest, w),
+        0 => assert_round_trip_if_sound(&Btree1Node::<Btree1GroupKey>::empty(k.into(), (), w), rest, w),
+        rank => assert_round_trip_if_sound(
+            &Btree1Node::<Btree1ChunkKey>::empty(k.into(), Btree1ChunkRank(rank - 1), w),
+            rest,
+            w,
+        ),
     }
 }
 
@@ -126,20 +130,22 @@ fn btree2(data: &[u8]) -> bool {
     let geometry = Btree2Geometry::from_header(&header, w);
     let size = w.offset;
     match (kind % 14, geometry) {
-        (0, _) => check_round_trip(&Btree2Header::default(), rest, w),
-        (1, _) => check_round_trip(&HugeIndirectRecord::default(), rest, w),
-        (2, _) => check_round_trip(&HugeIndirectFilteredRecord::default(), rest, w),
-        (3, _) => check_round_trip(&HugeDirectRecord::default(), rest, w),
-        (4, _) => check_round_trip(&HugeDirectFilteredRecord::default(), rest, w),
-        (5, _) => check_round_trip(&LinkNameRecord::default(), rest, w),
-        (6, _) => check_round_trip(&LinkOrderRecord::default(), rest, w),
-        (7, _) => check_round_trip(&SharedMessageRecord::default(), rest, w),
-        (8, _) => check_round_trip(&AttributeNameRecord::default(), rest, w),
-        (9, _) => check_round_trip(&AttributeOrderRecord::default(), rest, w),
-        (10, _) => check_round_trip(&ChunkRecord::blank(depth.into()), rest, w),
-        (11, _) => check_round_trip(&FilteredChunkRecord::blank(depth.into(), size), rest, w),
-        (12, Ok(geometry)) => check_round_trip(&geometry.blank_leaf(records.into()), rest, w),
-        (_, Ok(geometry)) => check_round_trip(&geometry.blank_internal(header.depth, records.into()), rest, w),
+        (0, _) => assert_round_trip_if_sound(&Btree2Header::default(), rest, w),
+        (1, _) => assert_round_trip_if_sound(&HugeIndirectRecord::default(), rest, w),
+        (2, _) => assert_round_trip_if_sound(&HugeIndirectFilteredRecord::default(), rest, w),
+        (3, _) => assert_round_trip_if_sound(&HugeDirectRecord::default(), rest, w),
+        (4, _) => assert_round_trip_if_sound(&HugeDirectFilteredRecord::default(), rest, w),
+        (5, _) => assert_round_trip_if_sound(&LinkNameRecord::default(), rest, w),
+        (6, _) => assert_round_trip_if_sound(&LinkOrderRecord::default(), rest, w),
+        (7, _) => assert_round_trip_if_sound(&SharedMessageRecord::default(), rest, w),
+        (8, _) => assert_round_trip_if_sound(&AttributeNameRecord::default(), rest, w),
+        (9, _) => assert_round_trip_if_sound(&AttributeOrderRecord::default(), rest, w),
+        (10, _) => assert_round_trip_if_sound(&ChunkRecord::blank(depth.into()), rest, w),
+        (11, _) => assert_round_trip_if_sound(&FilteredChunkRecord::blank(depth.into(), size), rest, w),
+        (12, Ok(geometry)) => assert_round_trip_if_sound(&geometry.blank_leaf(records.into()), rest, w),
+        (_, Ok(geometry)) => {
+            assert_round_trip_if_sound(&geometry.blank_internal(header.depth, records.into()), rest, w)
+        }
         (_, Err(_)) => false,
     }
 }
@@ -148,15 +154,15 @@ fn heap(data: &[u8]) -> bool {
     let Some(([w, kind, k], rest)) = head(data) else { return false };
     let w = widths_from_byte(w);
     match kind % 5 {
-        0 => check_round_trip(&SymbolTableNode { capacity: k.into(), entries: Vec::new() }, rest, w),
-        1 => check_round_trip(&LocalHeapPrefix::default(), rest, w),
+        0 => assert_round_trip_if_sound(&SymbolTableNode { capacity: k.into(), entries: Vec::new() }, rest, w),
+        1 => assert_round_trip_if_sound(&LocalHeapPrefix::default(), rest, w),
         2 => {
             let heap = LocalHeapData { bytes: rest.to_vec() };
             heap.string(k.into()).is_ok() && heap.free_blocks(Some(k.into()), w.length).is_ok()
         }
-        3 => check_round_trip(&GlobalHeapId::default(), rest, w),
+        3 => assert_round_trip_if_sound(&GlobalHeapId::default(), rest, w),
         _ => {
-            let sound = check_round_trip(&GlobalHeapCollection::default(), rest, w);
+            let sound = assert_round_trip_if_sound(&GlobalHeapCollection::default(), rest, w);
             if let Ok((mut heap, _)) = decode_prefix::<GlobalHeapCollection>(rest, w) {
                 assert!(heap.free_bytes() <= heap.size());
                 let numbers = heap.objects().map(|object| u32::from(object.index));
@@ -176,20 +182,20 @@ fn fractal_heap(data: &[u8]) -> bool {
     let Some(([w, kind, a, b], rest)) = head(data) else { return false };
     let w = widths_from_byte(w);
     let mut header =
-        FractalHeapHeader { id_bytes: u16::from(a).max(2), has_block_checksums: b & 1 == 0, ..Default::default() };
-    header.filtered = (b & 2 != 0).then(FractalHeapFilterInfo::default);
+        FractalHeapHeader { id_len: u16::from(a).max(2), has_block_checksums: b & 1 == 0, ..Default::default() };
+    header.filter_info = (b & 2 != 0).then(FractalHeapFilterInfo::default);
     match kind % 5 {
         0 => {
-            let sound = check_round_trip(&FractalHeapHeader::default(), rest, w);
+            let sound = assert_round_trip_if_sound(&FractalHeapHeader::default(), rest, w);
             if let Ok((header, _)) = decode_prefix::<FractalHeapHeader>(rest, w) {
                 geometry(&header.table, u64::from_le_bytes([a, b, a, b, a, b, a, b]));
             }
             sound
         }
-        1 => check_round_trip(&header.blank_direct_block(u64::from(a) * 4), rest, w),
-        2 => check_round_trip(&header.blank_indirect_block(u16::from(a % 16), w), rest, w),
-        3 => check_round_trip(&header.id_format(w).id_of(HeapObjectLocation::default()), rest, w),
-        _ => check_round_trip(&DoublingTable::default(), rest, w),
+        1 => assert_round_trip_if_sound(&header.blank_direct_block(u64::from(a) * 4), rest, w),
+        2 => assert_round_trip_if_sound(&header.blank_indirect_block(u16::from(a % 16), w), rest, w),
+        3 => assert_round_trip_if_sound(&header.id_format(w).id_of(HeapObjectLocation::default()), rest, w),
+        _ => assert_round_trip_if_sound(&DoublingTable::default(), rest, w),
     }
 }
 
@@ -209,21 +215,39 @@ fn array(data: &[u8]) -> bool {
     let elements = |len: u8| ChunkEntryTable::undefined(len.into(), format, w.offset);
     let (header, offset_width, offset) = (Addr::UNDEFINED, Width::FOUR, 0);
     match kind % 8 {
-        0 => check_round_trip(&ExtensibleArrayHeader::default(), rest, w),
-        1 => check_round_trip(&ExtensibleArrayIndexBlock::new(header, format, w.offset, a.into(), 6, 25), rest, w),
+        0 => assert_round_trip_if_sound(&ExtensibleArrayHeader::default(), rest, w),
+        1 => assert_round_trip_if_sound(
+            &ExtensibleArrayIndexBlock::new(header, format, w.offset, a.into(), 6, 25),
+            rest,
+            w,
+        ),
         2 => {
             let (pages, data_blocks) = (Bitmap::zeros(b.into()), AddrTable::undefined(a.into(), w.offset));
-            let block = ExtensibleArraySuperBlock { format, header, offset_width, offset, pages, data_blocks };
-            check_round_trip(&block, rest, w)
+            let block = ExtensibleArraySuperBlock {
+                format,
+                header,
+                block_offset_width: offset_width,
+                block_offset: offset,
+                written_pages: pages,
+                data_blocks,
+            };
+            assert_round_trip_if_sound(&block, rest, w)
         }
-        3 => {
-            check_round_trip(&ExtensibleArrayDataBlock { header, offset_width, offset, elements: elements(a) }, rest, w)
-        }
-        4 | 7 => check_round_trip(&ArrayDataBlockPage { elements: elements(a) }, rest, w),
-        5 => check_round_trip(&FixedArrayHeader::default(), rest, w),
+        3 => assert_round_trip_if_sound(
+            &ExtensibleArrayDataBlock {
+                header,
+                block_offset_width: offset_width,
+                block_offset: offset,
+                elements: elements(a),
+            },
+            rest,
+            w,
+        ),
+        4 | 7 => assert_round_trip_if_sound(&ArrayDataBlockPage { elements: elements(a) }, rest, w),
+        5 => assert_round_trip_if_sound(&FixedArrayHeader::default(), rest, w),
         _ => {
-            let block = FixedArrayDataBlock { header, pages: Bitmap::zeros(b.into()), elements: elements(a) };
-            check_round_trip(&block, rest, w)
+            let block = FixedArrayDataBlock { header, written_pages: Bitmap::zeros(b.into()), elements: elements(a) };
+            assert_round_trip_if_sound(&block, rest, w)
         }
     }
 }
@@ -232,23 +256,25 @@ fn space(data: &[u8]) -> bool {
     let Some(([w, kind, a, b], rest)) = head(data) else { return false };
     let w = widths_from_byte(w);
     match kind % 7 {
-        0 => check_round_trip(&SharedMessageTable::blank(a), rest, w),
-        1 => {
-            check_round_trip(&SharedMessageList { capacity: a.into(), count: b.into(), messages: Vec::new() }, rest, w)
-        }
-        2 => check_round_trip(&FreeSpaceHeader::default(), rest, w),
+        0 => assert_round_trip_if_sound(&SharedMessageTable::blank(a), rest, w),
+        1 => assert_round_trip_if_sound(
+            &SharedMessageList { capacity: a.into(), count: b.into(), messages: Vec::new() },
+            rest,
+            w,
+        ),
+        2 => assert_round_trip_if_sound(&FreeSpaceHeader::default(), rest, w),
         3 | 4 => {
             let client = if kind % 7 == 3 { FreeSpaceClient::File } else { FreeSpaceClient::FractalHeap };
             let header = FreeSpaceHeader {
                 client,
-                stored_sections: a.into(),
+                stored_section_count: a.into(),
                 section_list_used_bytes: b.into(),
                 ..Default::default()
             };
-            check_round_trip(&header.blank_section_list(), rest, w)
+            assert_round_trip_if_sound(&header.blank_section_list(), rest, w)
         }
-        5 => check_round_trip(&CacheImage::default(), rest, w),
-        _ => check_round_trip(&DriverInfoBlock::default(), rest, w),
+        5 => assert_round_trip_if_sound(&CacheImage::default(), rest, w),
+        _ => assert_round_trip_if_sound(&DriverInfoBlock::default(), rest, w),
     }
 }
 
@@ -256,16 +282,16 @@ fn indirect(data: &[u8]) -> bool {
     let Some(([w, kind], rest)) = head(data) else { return false };
     let w = widths_from_byte(w);
     match kind % 10 {
-        0 => check_round_trip(&StoredSelection::default(), rest, w),
-        1 => check_round_trip(&VirtualLayout::default(), rest, w),
-        2 => check_round_trip(&VarLenElement::default(), rest, w),
-        3 => check_round_trip(&RegionReferenceBlob::default(), rest, w),
-        4 => check_round_trip(&ReferenceElement::blank(18), rest, w),
-        5 => check_round_trip(&ReferenceBlob::blank(ReferenceKind::Object2, true), rest, w),
-        6 => check_round_trip(&ReferenceBlob::blank(ReferenceKind::Region2, false), rest, w),
-        7 => check_round_trip(&ReferenceBlob::blank(ReferenceKind::Region2, true), rest, w),
-        8 => check_round_trip(&ReferenceBlob::blank(ReferenceKind::Attribute, false), rest, w),
-        _ => check_round_trip(&SymbolTableEntry::default(), rest, w),
+        0 => assert_round_trip_if_sound(&StoredSelection::default(), rest, w),
+        1 => assert_round_trip_if_sound(&VirtualLayout::default(), rest, w),
+        2 => assert_round_trip_if_sound(&VarLenElement::default(), rest, w),
+        3 => assert_round_trip_if_sound(&OldRegionReferenceBlob::default(), rest, w),
+        4 => assert_round_trip_if_sound(&ReferenceElement::blank(18), rest, w),
+        5 => assert_round_trip_if_sound(&ReferenceBlob::blank(ReferenceKind::Object2, true), rest, w),
+        6 => assert_round_trip_if_sound(&ReferenceBlob::blank(ReferenceKind::Region2, false), rest, w),
+        7 => assert_round_trip_if_sound(&ReferenceBlob::blank(ReferenceKind::Region2, true), rest, w),
+        8 => assert_round_trip_if_sound(&ReferenceBlob::blank(ReferenceKind::Attribute, false), rest, w),
+        _ => assert_round_trip_if_sound(&SymbolTableEntry::default(), rest, w),
     }
 }
 
@@ -276,7 +302,7 @@ fn dump(data: &[u8]) -> bool {
     let context = dump::DumpContext {
         widths: widths_from_byte(w),
         chunk_rank: (rank < 33).then_some(rank),
-        header: Some(header).filter(|header| !header.is_empty()),
+        owner_header: Some(header).filter(|header| !header.is_empty()),
         ..Default::default()
     };
     let dump = dump::dump_any(bytes, &context);

@@ -8,7 +8,7 @@ macro_rules! survives_damage {
             fn $test() {
                 let mut seeds = all_seeds().into_iter().filter(|seed| seed.target == $target).peekable();
                 assert!(seeds.peek().is_some());
-                seeds.for_each(|seed| for_each_damage(&seed, |_, run| run()));
+                seeds.for_each(|seed| run_target_on_damage(&seed, |_, run| run()));
             }
         )*
     };
@@ -47,8 +47,11 @@ fn all_survive_random_changes() {
     let (rounds, random) = scrambling();
     println!("H5LIVE_FUZZ_ROUNDS={rounds} H5LIVE_FUZZ_SEED={random}");
     for (i, seed) in all_seeds().iter().enumerate() {
-        for_each_mutation(seed, rounds, random.wrapping_add(i as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15), |_, run| {
-            run()
-        });
+        run_target_on_mutations(
+            seed,
+            rounds,
+            random.wrapping_add(i as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15),
+            |_, run| run(),
+        );
     }
 }

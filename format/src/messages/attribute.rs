@@ -134,7 +134,7 @@ impl Record for AttributeMessage {
             super::wire_character_set(w, "name character set", &mut self.character_set)?;
         }
         let start = w.position();
-        w.terminated("name", &mut self.name)?;
+        w.nul_terminated_name("name", &mut self.name)?;
         let used = w.position().saturating_sub(start);
         w.require("name", used == usize::from(name_len), used as u64, "the NUL is where the name length says")?;
         if version == 1 && padded_len(used) > used {
@@ -143,7 +143,7 @@ impl Record for AttributeMessage {
         Self::wire_part(w, version, "datatype size", type_len.into(), &mut self.datatype)?;
         Self::wire_part(w, version, "dataspace size", space_len.into(), &mut self.dataspace)?;
         let len = match self.data_len() {
-            Some(len) => w.bounded("data", len, 1)?,
+            Some(len) => w.bounded_count("data", len, 1)?,
             None if w.is_decoding() => w.remaining(),
             None => self.data.len(),
         };
@@ -169,7 +169,7 @@ mod tests {
             version,
             name: "units".into(),
             character_set: if version == 3 { CharacterSet::Utf8 } else { CharacterSet::Ascii },
-            datatype: Shareable::Inline(DatatypeMessage { version: 1, datatype }),
+            datatype: Shareable::Inline(DatatypeMessage { min_version: 1, datatype }),
             dataspace: Shareable::Inline(DataspaceMessage {
                 version: 1,
                 dataspace: Dataspace::Simple(Shape::fixed(&[2])),

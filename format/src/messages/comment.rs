@@ -16,7 +16,7 @@ impl Record for Comment {
     const NAME: &'static str = "comment";
 
     fn wire(&mut self, w: &mut impl Wire) -> Result<()> {
-        w.terminated("text", &mut self.text)
+        w.nul_terminated_name("text", &mut self.text)
     }
 }
 

@@ -47,7 +47,7 @@ impl DataspaceMessage {
 
 /// A list of extents, in which all ones mean no limit.
 fn wire_extents(w: &mut impl Wire, field: &'static str, rank: usize, list: &mut SmallVec<[u64; 4]>) -> Result<()> {
-    let ones = w.widths().length.max();
+    let ones = w.widths().length.max_value();
     list.resize(rank, 0);
     for extent in list {
         if *extent == UNLIMITED {

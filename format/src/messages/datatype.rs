@@ -16,14 +16,14 @@ use crate::{Fault, LibVer, Record, Result, Width, Wire};
 pub struct DatatypeMessage {
     /// The version, 1 to 5, in which compound, array and enumeration types are written at least. Simple types are
     /// always written in the first version that has them.
-    pub version: u8,
+    pub min_version: u8,
     /// The type.
     pub datatype: Datatype,
 }
 
 impl Default for DatatypeMessage {
     fn default() -> Self {
-        DatatypeMessage { version: 1, datatype: Datatype::default() }
+        DatatypeMessage { min_version: 1, datatype: Datatype::default() }
     }
 }
 
@@ -36,11 +36,11 @@ const MAX_RANK: usize = 32;
 impl DatatypeMessage {
     /// The message that a file of this profile holds.
     pub fn new(profile: LibVer, datatype: Datatype) -> Self {
-        DatatypeMessage { version: Self::version_for(profile), datatype }
+        DatatypeMessage { min_version: Self::min_version_for(profile), datatype }
     }
 
     /// The version in which a file of this profile holds compound, array and enumeration types.
-    pub fn version_for(profile: LibVer) -> u8 {
+    pub fn min_version_for(profile: LibVer) -> u8 {
         match profile {
             LibVer::Earliest => 1,
             LibVer::V18 | LibVer::V110 => 3,
@@ -55,9 +55,9 @@ impl Record for DatatypeMessage {
 
     fn wire(&mut self, w: &mut impl Wire) -> Result<()> {
         let mut lowest = None;
-        let version = wire_datatype(w, &mut self.datatype, self.version, 0, &mut lowest)?;
+        let version = wire_datatype(w, &mut self.datatype, self.min_version, 0, &mut lowest)?;
         if w.is_decoding() {
-            self.version = lowest.unwrap_or(version);
+            self.min_version = lowest.unwrap_or(version);
         }
         Ok(())
     }
@@ -117,8 +117,8 @@ fn wire_datatype<W: Wire>(
     }
     let mut flags = class_bits::ClassBits::to_write();
     let mut count = class_bits::class_bits(t, &mut flags, version);
-    let stored = w.derived("class bits", Width::new(3).unwrap_or(Width::FOUR), flags.value().into())?;
-    let size = w.derived("size", Width::FOUR, t.size().into())?;
+    let stored = w.derived_uint("class bits", Width::new(3).unwrap_or(Width::FOUR), flags.value().into())?;
+    let size = w.derived_uint("size", Width::FOUR, t.size().into())?;
     let size = u32::try_from(size).unwrap_or(u32::MAX);
     w.require("size", size != 0, 0, "must not be 0")?;
     if w.is_decoding() {
@@ -168,7 +168,7 @@ fn wire_bit_range(w: &mut impl Wire, size: u32, offset: &mut u16, precision: &mu
 
 /// The tag of an opaque type, in `len` bytes.
 fn wire_tag(w: &mut impl Wire, len: u32, tag: &mut Name) -> Result<()> {
-    let len = w.bounded("tag", len.into(), 1)?;
+    let len = w.bounded_count("tag", len.into(), 1)?;
     let mut bytes = tag.as_bytes().to_vec();
     let nul = bytes.iter().position(|byte| *byte == 0);
     w.require("tag", w.is_decoding() || nul.is_none(), nul.unwrap_or(0) as u64, "a tag holds no NUL")?;
@@ -200,7 +200,7 @@ impl NestedTypes<'_> {
 
     /// A name, padded to a multiple of 8 bytes before version 3.
     fn wire_name(&self, w: &mut impl Wire, name: &mut Name) -> Result<()> {
-        w.terminated("member name", name)?;
+        w.nul_terminated_name("member name", name)?;
         let used = name.as_bytes().len().saturating_add(1);
         match super::padded_len(used).saturating_sub(used) {
             padding if padding > 0 && self.version < 3 => w.reserved(padding),
@@ -213,7 +213,7 @@ impl NestedTypes<'_> {
         w.require("members", count != 0, 0, "at least one")?;
         let smallest = if self.version < 3 { 20 } else { 10 };
         if w.is_decoding() {
-            let count = w.bounded("members", count.into(), smallest)?;
+            let count = w.bounded_count("members", count.into(), smallest)?;
             t.members.resize(count, CompoundMember::default());
         }
         let width = if self.version < 3 { Width::FOUR } else { Width::for_value(t.size.into()) };
@@ -222,7 +222,7 @@ impl NestedTypes<'_> {
         for (i, member) in t.members.iter_mut().enumerate() {
             self.min_version = if i < raised { self.version } else { min_version };
             self.wire_name(w, &mut member.name)?;
-            let offset = w.derived("member offset", width, member.offset.into())?;
+            let offset = w.derived_uint("member offset", width, member.offset.into())?;
             member.offset = u32::try_from(offset).unwrap_or(u32::MAX);
             if self.version == 1 {
                 self.wire_member_with_dims(w, &mut member.datatype)?;
@@ -262,7 +262,7 @@ impl NestedTypes<'_> {
         w.require("size", t.base.size() == size, size.into(), "that of the base type")?;
         if w.is_decoding() {
             let smallest = usize::try_from(size).unwrap_or(usize::MAX).saturating_add(2);
-            let count = w.bounded("members", count.into(), smallest)?;
+            let count = w.bounded_count("members", count.into(), smallest)?;
             t.members.resize(count, EnumMember::default());
         }
         for member in &mut t.members {

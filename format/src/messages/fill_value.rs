@@ -21,8 +21,8 @@ impl FillValueOldMessage {
 }
 
 fn wire_fill_bytes(w: &mut impl Wire, bytes: &mut Vec<u8>) -> Result<()> {
-    let size = w.derived("size", Width::FOUR, bytes.len() as u64)?;
-    let size = w.bounded("size", size, 1)?;
+    let size = w.derived_uint("size", Width::FOUR, bytes.len() as u64)?;
+    let size = w.bounded_count("size", size, 1)?;
     w.bytes("fill value", size, bytes)
 }
 
@@ -112,13 +112,13 @@ impl FillValueMessage {
             FillValue::Value(bytes) => std::mem::take(bytes),
             _ => Vec::new(),
         };
-        let size = w.derived("size", Width::FOUR, bytes.len() as u64)?;
+        let size = w.derived_uint("size", Width::FOUR, bytes.len() as u64)?;
         self.fill.value = if size == 0 {
             FillValue::Default
         } else if size > u64::from(i32::MAX.cast_unsigned()) {
             FillValue::Undefined
         } else {
-            let size = w.bounded("size", size, 1)?;
+            let size = w.bounded_count("size", size, 1)?;
             w.bytes("fill value", size, &mut bytes)?;
             FillValue::Value(bytes)
         };

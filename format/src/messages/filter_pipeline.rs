@@ -45,7 +45,7 @@ impl VersionedFilter {
     fn wire_name(&mut self, w: &mut impl Wire, stored: usize) -> Result<()> {
         let end = w.position().saturating_add(stored);
         let mut name = self.spec.name.take().unwrap_or_default();
-        w.terminated("name", &mut name)?;
+        w.nul_terminated_name("name", &mut name)?;
         self.spec.name = Some(name);
         let padding = end.checked_sub(w.position());
         let fault = Fault::TooLarge { found: w.position() as u64, limit: end as u64 };
@@ -81,7 +81,7 @@ impl Record for VersionedFilter {
         } else {
             self.spec.name = None;
         }
-        let count = w.bounded("parameters", params.into(), 4)?;
+        let count = w.bounded_count("parameters", params.into(), 4)?;
         self.spec.params.resize(if w.is_decoding() { count } else { self.spec.params.len() }, 0);
         self.spec.params.iter_mut().try_for_each(|param| w.u32("parameter", param))?;
         if self.version == 1 && params % 2 == 1 { w.reserved(4) } else { Ok(()) }

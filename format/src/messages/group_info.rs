@@ -22,14 +22,14 @@ impl Default for LinkPhaseChange {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct LinkEstimate {
     /// Number of links.
-    pub links: u16,
+    pub link_count: u16,
     /// Bytes of a name.
     pub name_length: u16,
 }
 
 impl Default for LinkEstimate {
     fn default() -> Self {
-        LinkEstimate { links: 4, name_length: 8 }
+        LinkEstimate { link_count: 4, name_length: 8 }
     }
 }
 
@@ -55,7 +55,7 @@ impl Record for GroupInfo {
             w.u16("fewest dense links", &mut phase.min_dense)
         })?;
         super::wire_optional(w, flags & 0x02 != 0, &mut self.estimate, |w, estimate| {
-            w.u16("estimated links", &mut estimate.links)?;
+            w.u16("estimated links", &mut estimate.link_count)?;
             w.u16("estimated name length", &mut estimate.name_length)
         })
     }

@@ -52,7 +52,7 @@ impl Default for LayoutClass {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ChunkedStorage {
     /// The dimensions of a chunk (`[rank]`, elements).
-    pub dims: Vec<u64>,
+    pub chunk_dims: Vec<u64>,
     /// Bytes of an element.
     pub element_size: u64,
     /// Whether chunks that reach over the extent are stored without filters (versions 4 and 5).
@@ -66,7 +66,7 @@ pub struct ChunkedStorage {
 impl ChunkedStorage {
     /// Bytes of a chunk before the filters, or `None` if they do not fit 64 bits.
     pub fn chunk_bytes(&self) -> Option<u64> {
-        self.dims.iter().try_fold(self.element_size, |n, d| n.checked_mul(*d))
+        self.chunk_dims.iter().try_fold(self.element_size, |n, d| n.checked_mul(*d))
     }
 }
 
@@ -197,7 +197,7 @@ impl LayoutMessage {
     fn wire_old_versions(&mut self, w: &mut impl Wire) -> Result<()> {
         let dims = match &self.storage {
             LayoutClass::Compact { dims, .. } | LayoutClass::Contiguous { dims, .. } => dims.len(),
-            LayoutClass::Chunked(chunks) => chunks.dims.len().saturating_add(1),
+            LayoutClass::Chunked(chunks) => chunks.chunk_dims.len().saturating_add(1),
             LayoutClass::Virtual { .. } => 0,
         };
         let rank = w.derived_u8("dimensionality", u8::try_from(dims).unwrap_or(u8::MAX))?;
@@ -209,8 +209,8 @@ impl LayoutMessage {
         match &mut self.storage {
             LayoutClass::Compact { data, dims } => {
                 wire_ignored_dims(w, rank, dims)?;
-                let size = w.derived("size", Width::FOUR, data.len() as u64)?;
-                let size = w.bounded("size", size, 1)?;
+                let size = w.derived_uint("size", Width::FOUR, data.len() as u64)?;
+                let size = w.bounded_count("size", size, 1)?;
                 w.bytes("data", size, data)
             }
             LayoutClass::Contiguous { addr, dims, .. } => {
@@ -262,7 +262,7 @@ fn wire_ignored_dims(w: &mut impl Wire, rank: u8, dims: &mut Vec<u32>) -> Result
 
 impl ChunkedStorage {
     fn wire_rank(&self, w: &mut impl Wire) -> Result<u8> {
-        let rank = u8::try_from(self.dims.len().saturating_add(1)).unwrap_or(u8::MAX);
+        let rank = u8::try_from(self.chunk_dims.len().saturating_add(1)).unwrap_or(u8::MAX);
         let rank = w.derived_u8("dimensionality", rank)?;
         w.require("dimensionality", rank > 1 && rank <= MAX_DIMS, rank.into(), "2 to 33")?;
         Ok(rank)
@@ -271,8 +271,8 @@ impl ChunkedStorage {
     /// `rank` dimensions. The last one is the size of an element.
     fn wire_chunk_dims(&mut self, w: &mut impl Wire, rank: u8, width: Width) -> Result<()> {
         w.require("dimensionality", rank > 1, rank.into(), "at least 2")?;
-        self.dims.resize(usize::from(rank).saturating_sub(1), 0);
-        for dim in self.dims.iter_mut().chain(std::iter::once(&mut self.element_size)) {
+        self.chunk_dims.resize(usize::from(rank).saturating_sub(1), 0);
+        for dim in self.chunk_dims.iter_mut().chain(std::iter::once(&mut self.element_size)) {
             w.uint("chunk dimension", width, dim)?;
             w.require("chunk dimension", *dim != 0, 0, "must not be 0")?;
         }
@@ -301,7 +301,7 @@ impl ChunkedStorage {
         w.require("flags", flags & !0x03 == 0, flags.into(), "only the flags 1 and 2 exist")?;
         self.unfiltered_partial_chunks = flags & UNFILTERED_EDGES != 0;
         let rank = self.wire_rank(w)?;
-        let largest = self.dims.iter().copied().fold(self.element_size, u64::max);
+        let largest = self.chunk_dims.iter().copied().fold(self.element_size, u64::max);
         let width = w.derived_u8("dimension width", u8::try_from(Width::for_value(largest).bytes()).unwrap_or(8))?;
         let fault = Fault::Value { found: width.into(), rule: "1 to 8 bytes" };
         let width = Width::new(width).ok_or_else(|| w.fault("dimension width", fault))?;
@@ -344,13 +344,16 @@ impl ChunkIndexType {
                 w.require("page bits", *page_bits != 0, 0, "must not be 0")
             }
             ChunkIndexType::ExtensibleArray(parameters) => {
-                w.u8("bits of largest index", &mut parameters.max_bits)?;
-                w.u8("elements in index block", &mut parameters.index_elements)?;
-                w.u8("data blocks of first super block", &mut parameters.min_pointers)?;
-                w.u8("elements of smallest data block", &mut parameters.min_elements)?;
+                w.u8("bits of largest index", &mut parameters.element_index_bits)?;
+                w.u8("elements in index block", &mut parameters.index_block_elements)?;
+                w.u8("data blocks of first super block", &mut parameters.super_block_min_pointers)?;
+                w.u8("elements of smallest data block", &mut parameters.data_block_min_elements)?;
                 w.u8("page bits", &mut parameters.page_bits)?;
-                let smallest = parameters.max_bits.min(parameters.index_elements).min(parameters.min_pointers);
-                let smallest = smallest.min(parameters.min_elements).min(parameters.page_bits);
+                let smallest = parameters
+                    .element_index_bits
+                    .min(parameters.index_block_elements)
+                    .min(parameters.super_block_min_pointers);
+                let smallest = smallest.min(parameters.data_block_min_elements).min(parameters.page_bits);
                 w.require("extensible array parameters", smallest != 0, 0, "none is 0")
             }
             ChunkIndexType::Btree2 { node_size, split, merge } => {
@@ -385,7 +388,7 @@ mod tests {
 
     fn chunked(index: ChunkIndexType) -> LayoutClass {
         LayoutClass::Chunked(ChunkedStorage {
-            dims: vec![10, 300],
+            chunk_dims: vec![10, 300],
             element_size: 4,
             unfiltered_partial_chunks: index != ChunkIndexType::Btree1,
             index,
@@ -468,7 +471,7 @@ mod tests {
         assert_eq!(LayoutMessage::version_for(LibVer::V200, &storage, true), 5);
         assert_eq!(LayoutMessage::version_for(LibVer::V200, &storage, false), 4);
         if let LayoutClass::Chunked(chunks) = &mut storage {
-            chunks.dims = vec![1 << 20, 1 << 12];
+            chunks.chunk_dims = vec![1 << 20, 1 << 12];
         }
         assert_eq!(LayoutMessage::version_for(LibVer::V110, &storage, false), 5);
     }

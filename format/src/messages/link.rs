@@ -72,7 +72,7 @@ const MAX_VALUE: usize = 0xffff;
 impl LinkMessage {
     /// The name and the target of a plain hard link with an address of 8 bytes, as most are, without decoding the
     /// message. Agrees with decoding, except for bytes behind the message.
-    pub fn peek_hard_link(bytes: &[u8], widths: Widths) -> Option<(&[u8], Addr)> {
+    pub fn peek_plain_hard_link(bytes: &[u8], widths: Widths) -> Option<(&[u8], Addr)> {
         let (len, rest) = match bytes {
             [1, 0, len @ 1..=u8::MAX, rest @ ..] | [1, CHARACTER_SET, 0..=1, len @ 1..=u8::MAX, rest @ ..] => {
                 (*len, rest)
@@ -112,8 +112,8 @@ impl LinkMessage {
         let end = w.position().saturating_add(len);
         let version = w.derived_u8("version and flags", 0)?;
         w.require("version and flags", version == 0, version.into(), "must be 0")?;
-        w.terminated("file", file)?;
-        w.terminated("path", path)?;
+        w.nul_terminated_name("file", file)?;
+        w.nul_terminated_name("path", path)?;
         let rest = end.checked_sub(w.position());
         let fault = Fault::TooLarge { found: w.position() as u64, limit: end as u64 };
         w.reserved(rest.ok_or_else(|| w.fault("value length", fault))?)
@@ -155,9 +155,9 @@ impl Record for LinkMessage {
             2 => Width::FOUR,
             _ => Width::EIGHT,
         };
-        let len = w.derived("name length", width, self.name.as_bytes().len() as u64)?;
+        let len = w.derived_uint("name length", width, self.name.as_bytes().len() as u64)?;
         w.require("name length", len != 0, len, "a name has at least one byte")?;
-        let len = w.bounded("name length", len, 1)?;
+        let len = w.bounded_count("name length", len, 1)?;
         w.name("name", len, &mut self.name)?;
         if w.is_decoding() {
             self.value = match kind {
@@ -228,7 +228,7 @@ mod tests {
             let bytes = encode(&link, widths).unwrap();
             for len in 0..=bytes.len() {
                 let bytes = &bytes[..len];
-                let glance = LinkMessage::peek_hard_link(bytes, widths);
+                let glance = LinkMessage::peek_plain_hard_link(bytes, widths);
                 let found = glance.map(|(name, addr)| (Name::from(name), LinkValue::Hard(addr)));
                 let is_plain = matches!(value, LinkValue::Hard(_)) && link.name.as_bytes().len() < 256;
                 let decoded = decode::<LinkMessage>(bytes, widths).ok().filter(|_| is_plain);
@@ -238,10 +238,10 @@ mod tests {
         let ordered = LinkMessage { name: "x".into(), creation_order: Some(1), ..Default::default() };
         for bytes in [&encode(&ordered, widths).unwrap()[..], &[1, 0, 0], &[1, 0x10, 2, 1, b'x'], &[2, 0, 1, b'x']] {
             let bytes = [bytes, &[0; 8]].concat();
-            assert!(LinkMessage::peek_hard_link(&bytes, widths).is_none());
+            assert!(LinkMessage::peek_plain_hard_link(&bytes, widths).is_none());
         }
         let narrow = Widths { offset: Width::FOUR, ..widths };
-        assert!(LinkMessage::peek_hard_link(&[1, 0, 1, b'x', 0, 0, 0, 0, 0, 0, 0, 0], narrow).is_none());
+        assert!(LinkMessage::peek_plain_hard_link(&[1, 0, 1, b'x', 0, 0, 0, 0, 0, 0, 0, 0], narrow).is_none());
     }
 
     #[test]

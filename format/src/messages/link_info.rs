@@ -7,13 +7,13 @@ use crate::{Addr, Record, Result, Wire};
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct LinkInfo {
     /// One more than the largest creation order value ever given, if the group tracks the order of creation.
-    pub max_creation_order: Option<i64>,
+    pub next_creation_order: Option<i64>,
     /// The fractal heap of dense links; undefined while links are compact.
     pub heap: Addr,
     /// The version 2 B-tree of names of dense links; undefined while links are compact.
-    pub names: Addr,
+    pub name_index: Addr,
     /// The version 2 B-tree of creation order values, if the order of creation is indexed.
-    pub order: Option<Addr>,
+    pub order_index: Option<Addr>,
 }
 
 impl LinkInfo {
@@ -28,14 +28,15 @@ impl Record for LinkInfo {
 
     fn wire(&mut self, w: &mut impl Wire) -> Result<()> {
         w.version(0..=0, &mut 0)?;
-        let (tracked, indexed) = super::wire_order_flags(w, self.max_creation_order.is_some(), self.order.is_some())?;
-        super::wire_optional(w, tracked, &mut self.max_creation_order, |w, order| {
+        let (tracked, indexed) =
+            super::wire_order_flags(w, self.next_creation_order.is_some(), self.order_index.is_some())?;
+        super::wire_optional(w, tracked, &mut self.next_creation_order, |w, order| {
             w.i64("maximum creation order", order)?;
             w.require("maximum creation order", *order >= 0, order.cast_unsigned(), "must not be negative")
         })?;
         w.addr("fractal heap", &mut self.heap)?;
-        w.addr("name index", &mut self.names)?;
-        super::wire_optional(w, indexed, &mut self.order, |w, order| w.addr("creation order index", order))
+        w.addr("name index", &mut self.name_index)?;
+        super::wire_optional(w, indexed, &mut self.order_index, |w, order| w.addr("creation order index", order))
     }
 }
 

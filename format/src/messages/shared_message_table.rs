@@ -9,7 +9,7 @@ pub struct SharedMessageTableInfo {
     /// The table.
     pub table: Addr,
     /// The number of indexes in the table.
-    pub indexes: u8,
+    pub index_count: u8,
 }
 
 impl Record for SharedMessageTableInfo {
@@ -18,7 +18,7 @@ impl Record for SharedMessageTableInfo {
     fn wire(&mut self, w: &mut impl Wire) -> Result<()> {
         w.version(0..=0, &mut 0)?;
         w.addr("table", &mut self.table)?;
-        w.u8("indexes", &mut self.indexes)
+        w.u8("indexes", &mut self.index_count)
     }
 }
 

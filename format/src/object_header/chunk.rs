@@ -11,14 +11,14 @@ fn messages_weight(messages: &[RawMessage]) -> usize {
 
 /// The first chunk of an object header.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct ObjectHeader {
+pub struct FirstHeaderChunk {
     /// The part before the messages.
     pub prefix: ObjectHeaderPrefix,
     /// The messages, unused space included.
     pub messages: Vec<RawMessage>,
 }
 
-impl ObjectHeader {
+impl FirstHeaderChunk {
     /// The offset of the body of a message in the image (bytes).
     pub fn body_offset(&self, message_index: usize) -> Option<usize> {
         let frame = self.prefix.message_header_len();
@@ -28,13 +28,13 @@ impl ObjectHeader {
     }
 }
 
-impl Record for ObjectHeader {
+impl Record for FirstHeaderChunk {
     const NAME: &'static str = "object header";
 
     fn wire(&mut self, w: &mut impl Wire) -> Result<()> {
         w.record(&mut self.prefix)?;
         let prefix = self.prefix;
-        messages(w, prefix.version, prefix.attribute_order_tracked, prefix.size, &mut self.messages)?;
+        messages(w, prefix.version, prefix.attribute_order_tracked, prefix.messages_size, &mut self.messages)?;
         if prefix.version > 1 { w.checksum() } else { Ok(()) }
     }
 
@@ -42,7 +42,7 @@ impl Record for ObjectHeader {
         usize::try_from(self.prefix.first_chunk_len()).unwrap_or(usize::MAX)
     }
 
-    fn weight(&self) -> usize {
+    fn memory_bytes(&self) -> usize {
         size_of_val(self).saturating_add(messages_weight(&self.messages))
     }
 }
@@ -81,7 +81,7 @@ impl Record for ContinuationChunk {
         if self.version > 1 { w.checksum() } else { Ok(()) }
     }
 
-    fn weight(&self) -> usize {
+    fn memory_bytes(&self) -> usize {
         size_of_val(self).saturating_add(messages_weight(&self.messages))
     }
 }

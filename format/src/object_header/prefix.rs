@@ -43,7 +43,7 @@ pub struct ObjectHeaderPrefix {
     /// Whether messages bear the order of creation of attributes (version 2).
     pub attribute_order_tracked: bool,
     /// Whether the order of creation of attributes is indexed (version 2).
-    pub attributes_indexed: bool,
+    pub attribute_order_indexed: bool,
     /// When attributes move to a heap, if not by default (version 2).
     pub attribute_phase: Option<AttributePhaseChange>,
     /// When the object was touched, if that is kept (version 2).
@@ -51,7 +51,7 @@ pub struct ObjectHeaderPrefix {
     /// The width of `size`: 1, 2, 4 or 8 bytes (version 2).
     pub size_width: Width,
     /// Bytes of messages in the first chunk.
-    pub size: u64,
+    pub messages_size: u64,
 }
 
 impl Default for ObjectHeaderPrefix {
@@ -61,11 +61,11 @@ impl Default for ObjectHeaderPrefix {
             message_count: 0,
             reference_count: 1,
             attribute_order_tracked: false,
-            attributes_indexed: false,
+            attribute_order_indexed: false,
             attribute_phase: None,
             times: None,
             size_width: Width::FOUR,
-            size: 0,
+            messages_size: 0,
         }
     }
 }
@@ -91,13 +91,15 @@ impl ObjectHeaderPrefix {
                 10_u64.saturating_add(times).saturating_add(phase).saturating_add(self.size_width.bytes() as u64)
             }
         };
-        prefix.saturating_add(self.size)
+        prefix.saturating_add(self.messages_size)
     }
 
     /// Bytes from the start of the prefix to the first message.
     pub fn messages_offset(&self) -> usize {
         let checksum = if self.version == 1 { 0 } else { 4 };
-        usize::try_from(self.first_chunk_len().saturating_sub(self.size)).unwrap_or(usize::MAX).saturating_sub(checksum)
+        usize::try_from(self.first_chunk_len().saturating_sub(self.messages_size))
+            .unwrap_or(usize::MAX)
+            .saturating_sub(checksum)
     }
 
     fn flags(&self) -> u8 {
@@ -109,7 +111,7 @@ impl ObjectHeaderPrefix {
         };
         width
             | (u8::from(self.attribute_order_tracked) << 2)
-            | (u8::from(self.attributes_indexed) << 3)
+            | (u8::from(self.attribute_order_indexed) << 3)
             | (u8::from(self.attribute_phase.is_some()) << 4)
             | (u8::from(self.times.is_some()) << 5)
     }
@@ -122,7 +124,7 @@ impl ObjectHeaderPrefix {
             _ => Width::EIGHT,
         };
         self.attribute_order_tracked = flags & 0x04 != 0;
-        self.attributes_indexed = flags & 0x08 != 0;
+        self.attribute_order_indexed = flags & 0x08 != 0;
         self.attribute_phase = (flags & 0x10 != 0).then(AttributePhaseChange::default);
         self.times = (flags & 0x20 != 0).then(HeaderTimes::default);
     }
@@ -132,7 +134,7 @@ impl ObjectHeaderPrefix {
         w.reserved(1)?;
         w.u16("messages", &mut self.message_count)?;
         w.u32("reference count", &mut self.reference_count)?;
-        self.size = w.derived("chunk 0 size", Width::FOUR, self.size)?;
+        self.messages_size = w.derived_uint("chunk 0 size", Width::FOUR, self.messages_size)?;
         w.reserved(4)
     }
 
@@ -154,7 +156,7 @@ impl ObjectHeaderPrefix {
             let ordered = phase.max_compact >= phase.min_dense;
             w.require("fewest dense attributes", ordered, phase.min_dense.into(), "not above the most compact ones")?;
         }
-        w.uint("chunk 0 size", self.size_width, &mut self.size)
+        w.uint("chunk 0 size", self.size_width, &mut self.messages_size)
     }
 
     fn set_flags_keeping(&mut self, flags: u8) {

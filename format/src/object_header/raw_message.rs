@@ -25,7 +25,7 @@ impl MessageFlags {
 
     /// Whether a program that did not know the type changed the object, so that the message may no longer be true of
     /// it.
-    pub fn was_unknown(self) -> bool {
+    pub fn was_unknown_to_writer(self) -> bool {
         self.0 & 0x20 != 0
     }
 
@@ -132,7 +132,7 @@ pub(super) fn messages(
     len: u64,
     messages: &mut Vec<RawMessage>,
 ) -> Result<()> {
-    let len = w.bounded("messages", len, 1)?;
+    let len = w.bounded_count("messages", len, 1)?;
     let end = w.position().saturating_add(len);
     let header = frame_len(version, tracked);
     if w.is_decoding() {

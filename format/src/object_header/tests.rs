@@ -2,9 +2,9 @@ use super::*;
 use crate::messages::MessageType;
 use crate::{DecodeError, Fault, Width, Widths, decode, decode_with, encode};
 
-fn sample(version: u8, tracked: bool) -> ObjectHeader {
+fn sample(version: u8, tracked: bool) -> FirstHeaderChunk {
     let body = |n: u8, len: usize| MessageBody::from(vec![n; len]);
-    let mut header = ObjectHeader {
+    let mut header = FirstHeaderChunk {
         prefix: ObjectHeaderPrefix {
             version,
             attribute_order_tracked: tracked,
@@ -18,7 +18,7 @@ fn sample(version: u8, tracked: bool) -> ObjectHeader {
         ],
     };
     let each = header.prefix.message_header_len();
-    header.prefix.size = header.messages.iter().map(|m| (m.body.len() + each) as u64).sum();
+    header.prefix.messages_size = header.messages.iter().map(|m| (m.body.len() + each) as u64).sum();
     if version == 1 {
         header.prefix.size_width = ObjectHeaderPrefix::default().size_width;
     }
@@ -30,7 +30,7 @@ fn headers_survive_the_way_through_their_bytes() {
     for (version, tracked) in [(1, false), (2, false), (2, true)] {
         let header = sample(version, tracked);
         let bytes = encode(&header, Widths::default()).unwrap();
-        assert_eq!(decode::<ObjectHeader>(&bytes, Widths::default()).unwrap(), header);
+        assert_eq!(decode::<FirstHeaderChunk>(&bytes, Widths::default()).unwrap(), header);
         assert_eq!(header.prefix.first_chunk_len(), bytes.len() as u64);
     }
 }
@@ -38,9 +38,9 @@ fn headers_survive_the_way_through_their_bytes() {
 #[test]
 fn a_gap_smaller_than_a_message_header_is_kept() {
     let mut header = sample(2, false);
-    header.prefix.size += 3;
+    header.prefix.messages_size += 3;
     let bytes = encode(&header, Widths::default()).unwrap();
-    assert_eq!(decode::<ObjectHeader>(&bytes, Widths::default()).unwrap(), header);
+    assert_eq!(decode::<FirstHeaderChunk>(&bytes, Widths::default()).unwrap(), header);
 }
 
 #[test]
@@ -49,22 +49,22 @@ fn refuses_every_flipped_bit_and_every_truncation_of_version_2() {
     for bit in 0..bytes.len() * 8 {
         let mut flipped = bytes.clone();
         flipped[bit / 8] ^= 1 << (bit % 8);
-        assert!(decode::<ObjectHeader>(&flipped, Widths::default()).is_err(), "bit {bit}");
+        assert!(decode::<FirstHeaderChunk>(&flipped, Widths::default()).is_err(), "bit {bit}");
     }
     for len in 0..bytes.len() {
-        assert!(decode::<ObjectHeader>(&bytes[..len], Widths::default()).is_err(), "{len} bytes");
+        assert!(decode::<FirstHeaderChunk>(&bytes[..len], Widths::default()).is_err(), "{len} bytes");
     }
 }
 
 #[test]
 fn refuses_messages_that_run_over_the_chunk() {
     let mut header = sample(1, false);
-    header.prefix.size -= 8;
+    header.prefix.messages_size -= 8;
     assert!(encode(&header, Widths::default()).is_err());
     let mut bytes = encode(&sample(1, false), Widths::default()).unwrap();
     bytes[18] = 0xf8;
     assert!(matches!(
-        decode::<ObjectHeader>(&bytes, Widths::default()),
+        decode::<FirstHeaderChunk>(&bytes, Widths::default()),
         Err(DecodeError { fault: Fault::Truncated { .. }, .. })
     ));
 }

@@ -91,7 +91,7 @@ impl Wire for Decoder<'_> {
         Ok(())
     }
 
-    fn terminated(&mut self, field: &'static str, name: &mut Name) -> Result<()> {
+    fn nul_terminated_name(&mut self, field: &'static str, name: &mut Name) -> Result<()> {
         let rest = self.bytes.get(self.at..).unwrap_or_default();
         let Some(len) = rest.iter().position(|byte| *byte == 0) else {
             let needed = (rest.len() as u64).saturating_add(1);
@@ -136,7 +136,7 @@ impl Wire for Decoder<'_> {
         Err(DecodeError { record: self.record, field: "checksum", at, fault: Fault::Checksum { stored, computed } })
     }
 
-    fn checksum_of(&mut self, len: usize) -> Result<()> {
+    fn embedded_checksum(&mut self, len: usize) -> Result<()> {
         let at = self.at;
         let mut stored = 0;
         self.u32("checksum", &mut stored)?;

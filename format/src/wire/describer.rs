@@ -97,9 +97,9 @@ impl Wire for Describer<'_> {
         Ok(())
     }
 
-    fn terminated(&mut self, field: &'static str, name: &mut Name) -> Result<()> {
+    fn nul_terminated_name(&mut self, field: &'static str, name: &mut Name) -> Result<()> {
         let start = self.position();
-        self.inner.terminated(field, name)?;
+        self.inner.nul_terminated_name(field, name)?;
         self.push_field(field, start, format!("{name:?}"));
         Ok(())
     }
@@ -107,7 +107,7 @@ impl Wire for Describer<'_> {
     fn uint(&mut self, field: &'static str, width: Width, value: &mut u64) -> Result<()> {
         let start = self.position();
         self.inner.uint(field, width, value)?;
-        let text = if *value == width.max() && width.bytes() >= 4 {
+        let text = if *value == width.max_value() && width.bytes() >= 4 {
             "undefined".to_owned()
         } else if *value > 9 {
             format!("{value} ({value:#x})")
@@ -136,9 +136,9 @@ impl Wire for Describer<'_> {
         checked
     }
 
-    fn checksum_of(&mut self, len: usize) -> Result<()> {
+    fn embedded_checksum(&mut self, len: usize) -> Result<()> {
         let start = self.position();
-        let checked = self.inner.checksum_of(len);
+        let checked = self.inner.embedded_checksum(len);
         self.push_field(
             "checksum",
             start,

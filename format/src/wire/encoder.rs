@@ -163,7 +163,7 @@ impl Wire for Encoder {
         Ok(())
     }
 
-    fn terminated(&mut self, field: &'static str, name: &mut Name) -> Result<()> {
+    fn nul_terminated_name(&mut self, field: &'static str, name: &mut Name) -> Result<()> {
         let len = name.as_bytes().len();
         if let Some(nul) = name.as_bytes().iter().position(|byte| *byte == 0) {
             self.record_error(field, len as u64, nul as u64);
@@ -175,8 +175,8 @@ impl Wire for Encoder {
 
     #[inline]
     fn uint(&mut self, field: &'static str, width: Width, value: &mut u64) -> Result<()> {
-        if *value > width.max() {
-            self.record_error(field, *value, width.max());
+        if *value > width.max_value() {
+            self.record_error(field, *value, width.max_value());
         }
         // All eight bytes at once, and then what is not stored of them is cut off.
         let end = self.bytes.len().saturating_add(width.bytes());
@@ -188,7 +188,7 @@ impl Wire for Encoder {
     #[inline]
     fn addr(&mut self, field: &'static str, value: &mut Addr) -> Result<()> {
         let width = self.widths.offset;
-        self.uint(field, width, &mut value.get().unwrap_or(width.max()))
+        self.uint(field, width, &mut value.get().unwrap_or(width.max_value()))
     }
 
     #[inline]
@@ -203,7 +203,7 @@ impl Wire for Encoder {
         Ok(())
     }
 
-    fn checksum_of(&mut self, len: usize) -> Result<()> {
+    fn embedded_checksum(&mut self, len: usize) -> Result<()> {
         self.pending_checksums.push((self.position(), len));
         self.reserved(4)
     }

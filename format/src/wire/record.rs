@@ -33,7 +33,7 @@ pub trait Record {
     }
 
     /// The memory that the decoded structure takes, tables included, in bytes; an estimate.
-    fn weight(&self) -> usize {
+    fn memory_bytes(&self) -> usize {
         size_of_val(self)
     }
 }
@@ -70,7 +70,7 @@ pub trait Wire {
     fn bytes(&mut self, field: &'static str, len: usize, bytes: &mut Vec<u8>) -> Result<()>;
 
     /// A name that a NUL ends; the NUL is not part of `name`.
-    fn terminated(&mut self, field: &'static str, name: &mut Name) -> Result<()>;
+    fn nul_terminated_name(&mut self, field: &'static str, name: &mut Name) -> Result<()>;
 
     /// An unsigned little-endian integer of `width`.
     fn uint(&mut self, field: &'static str, width: Width, value: &mut u64) -> Result<()>;
@@ -81,9 +81,9 @@ pub trait Wire {
     /// The lookup3 checksum over everything since the start of the structure.
     fn checksum(&mut self) -> Result<()>;
 
-    /// The lookup3 checksum over the `len` bytes since the start of the structure, for structures that hold it before
+    /// The lookup3 checksum over the `covered_len` bytes since the start of the structure, for structures that hold it before
     /// their end. Its own four bytes count as zeros.
-    fn checksum_of(&mut self, len: usize) -> Result<()>;
+    fn embedded_checksum(&mut self, covered_len: usize) -> Result<()>;
 
     /// `len` bytes that mean nothing: written as zeros, skipped on decoding.
     fn reserved(&mut self, len: usize) -> Result<()>;
@@ -150,9 +150,9 @@ pub trait Wire {
     #[inline]
     fn addr(&mut self, field: &'static str, value: &mut Addr) -> Result<()> {
         let width = self.widths().offset;
-        let mut wide = value.get().unwrap_or(width.max());
+        let mut wide = value.get().unwrap_or(width.max_value());
         self.uint(field, width, &mut wide)?;
-        *value = if wide == width.max() { Addr::UNDEFINED } else { Addr::new(wide) };
+        *value = if wide == width.max_value() { Addr::UNDEFINED } else { Addr::new(wide) };
         Ok(())
     }
 
@@ -185,7 +185,7 @@ pub trait Wire {
 
     /// An integer that follows from other fields. Writes `value`, or returns the number that was read.
     #[inline]
-    fn derived(&mut self, field: &'static str, width: Width, value: u64) -> Result<u64> {
+    fn derived_uint(&mut self, field: &'static str, width: Width, value: u64) -> Result<u64> {
         let mut read = value;
         self.uint(field, width, &mut read)?;
         Ok(read)
@@ -207,7 +207,7 @@ pub trait Wire {
     }
 
     /// A count of things of at least `each` bytes, as a `usize` that the remaining bytes can hold.
-    fn bounded(&self, field: &'static str, count: u64, each: usize) -> Result<usize> {
+    fn bounded_count(&self, field: &'static str, count: u64, each: usize) -> Result<usize> {
         let limit = self.remaining().checked_div(each).unwrap_or(usize::MAX);
         usize::try_from(count)
             .ok()
@@ -238,7 +238,7 @@ pub trait Wire {
         Self: Sized,
     {
         if self.is_decoding() {
-            let count = self.bounded(field, count, each)?;
+            let count = self.bounded_count(field, count, each)?;
             list.clear();
             list.resize_with(count, R::default);
         }

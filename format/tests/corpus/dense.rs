@@ -29,7 +29,7 @@ impl Walk<'_> {
         if header.free_space_manager.is_defined() {
             self.free_space(header.free_space_manager);
         }
-        if header.filtered.is_some() {
+        if header.filter_info.is_some() {
             self.btree2(header.huge_index, HugeIndirectFilteredRecord::default());
         } else {
             for record in self.btree2(header.huge_index, HugeIndirectRecord::default()) {
@@ -40,7 +40,7 @@ impl Walk<'_> {
     }
 
     fn direct_block(&mut self, header: &FractalHeapHeader, heap: &mut Heap, addr: Addr, size: u64) {
-        if header.filtered.is_some() || !self.first_visit(addr) {
+        if header.filter_info.is_some() || !self.first_visit(addr) {
             return;
         }
         if let Some(block) = self.compare_at(header.blank_direct_block(size), addr) {
@@ -73,12 +73,12 @@ impl Walk<'_> {
                 let (_, block) = heap.blocks.range(..=offset).next_back()?;
                 Some((offset as usize, block.object(offset, length)?.to_vec()))
             }
-            HeapObjectLocation::HugeNumber(number) => {
+            HeapObjectLocation::HugeIndirect(number) => {
                 let (addr, length) = *heap.huge.get(&number)?;
                 let (at, bytes) = self.at(addr)?;
                 Some((at, bytes.get(..usize::try_from(length).ok()?)?.to_vec()))
             }
-            HeapObjectLocation::Huge { addr, length, .. } => {
+            HeapObjectLocation::HugeDirect { addr, length, .. } => {
                 let (at, bytes) = self.at(addr)?;
                 Some((at, bytes.get(..usize::try_from(length).ok()?)?.to_vec()))
             }
@@ -94,11 +94,11 @@ impl Walk<'_> {
         let geometry = Btree2Geometry::from_header(&header, self.widths).unwrap();
         let root = Btree2ChildPointer {
             addr: header.root,
-            record_count: header.root_records,
-            subtree_record_count: header.records,
+            record_count: header.root_record_count,
+            subtree_record_count: header.total_record_count,
         };
         self.btree2_node(&geometry, root, header.depth, &blank, &mut records);
-        self.agree(records.len() as u64 == header.records, "records of a B-tree");
+        self.agree(records.len() as u64 == header.total_record_count, "records of a B-tree");
         records
     }
 
@@ -136,7 +136,7 @@ impl Walk<'_> {
             return;
         }
         let heap = self.fractal_heap(info.heap);
-        for record in self.btree2(info.names, LinkNameRecord::default()) {
+        for record in self.btree2(info.name_index, LinkNameRecord::default()) {
             let Some((at, bytes)) = self.object(&heap, &record.heap_id) else { continue };
             let Some(link) = self.compare(LinkMessage::default(), at, &bytes) else { continue };
             self.agree(lookup3(link.name.as_bytes(), 0) == record.hash, "hash of a name");
@@ -144,7 +144,7 @@ impl Walk<'_> {
                 self.header(addr);
             }
         }
-        if let Some(order) = info.order {
+        if let Some(order) = info.order_index {
             self.btree2(order, LinkOrderRecord::default());
         }
     }
@@ -155,7 +155,7 @@ impl Walk<'_> {
             return;
         }
         let heap = self.fractal_heap(info.heap);
-        for record in self.btree2(info.names, AttributeNameRecord::default()) {
+        for record in self.btree2(info.name_index, AttributeNameRecord::default()) {
             if record.flags & 0x02 != 0 {
                 continue;
             }
@@ -164,14 +164,14 @@ impl Walk<'_> {
             self.agree(lookup3(attribute.name.as_bytes(), 0) == record.hash, "hash of a name");
             self.attribute(&attribute);
         }
-        if let Some(order) = info.order {
+        if let Some(order) = info.order_index {
             self.btree2(order, AttributeOrderRecord::default());
         }
     }
 
     /// The table of shared messages, its indexes and their heaps.
     pub fn shared_messages(&mut self, info: &SharedMessageTableInfo) {
-        let Some(table) = self.compare_at(SharedMessageTable::blank(info.indexes), info.table) else { return };
+        let Some(table) = self.compare_at(SharedMessageTable::blank(info.index_count), info.table) else { return };
         for index in table.indexes {
             let heap = self.fractal_heap(index.heap);
             let records = match index.kind {

@@ -29,7 +29,7 @@ impl Walk<'_> {
                     ReferenceKind::Region1 => {
                         let place = self.compare(GlobalHeapId::default(), 0, element);
                         if let Some(object) = place.and_then(|place| self.heap_object(place)) {
-                            self.compare(RegionReferenceBlob::default(), 0, &object);
+                            self.compare(OldRegionReferenceBlob::default(), 0, &object);
                         }
                     }
                     _ => self.reference(t.size, element),

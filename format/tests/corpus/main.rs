@@ -9,7 +9,7 @@ mod walk;
 use std::path::Path;
 
 use h5live_format::dump;
-use h5live_format::fuzz::{self, Seed, for_each_damage};
+use h5live_format::fuzz::{self, Seed, run_target_on_damage};
 use h5live_test_support::corpus_files;
 use walk::{Findings, Walk};
 
@@ -85,8 +85,9 @@ fn bytes_of_real_files_survive_damage() {
             dump::dump_any(&bytes, &context).is_some_and(|dump| dump.result.is_ok())
         };
         if sound {
-            let seed = Seed { target, data: [&head[..], &bytes].concat(), start: head.len(), covered: 0 };
-            for_each_damage(&seed, |_, run| run());
+            let seed =
+                Seed { target, data: [&head[..], &bytes].concat(), structure_start: head.len(), checksummed_len: 0 };
+            run_target_on_damage(&seed, |_, run| run());
         }
     }
 }

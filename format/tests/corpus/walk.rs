@@ -84,7 +84,7 @@ impl<'a> Walk<'a> {
         self.widths = superblock.widths;
         self.k = superblock.btree_k;
         if superblock.version > 1 {
-            self.header(superblock.extension);
+            self.header(superblock.extension_or_free_space);
         }
         if let Some((btree, heap)) = superblock.root.symbol_table() {
             self.symbol_table(btree, heap);
@@ -158,7 +158,7 @@ impl<'a> Walk<'a> {
         if !self.first_visit(addr) {
             return;
         }
-        let Some(header) = self.compare_at(ObjectHeader::default(), addr) else { return };
+        let Some(header) = self.compare_at(FirstHeaderChunk::default(), addr) else { return };
         let mut messages = header.messages;
         let mut next = 0;
         while let Some(message) = messages.get(next) {
@@ -309,7 +309,7 @@ impl<'a> Walk<'a> {
     }
 
     fn chunks(&mut self, chunks: &ChunkedStorage, version: u8, filtered: bool) {
-        let rank = chunks.dims.len();
+        let rank = chunks.chunk_dims.len();
         match chunks.index {
             ChunkIndexType::Btree1 => {
                 drop(self.btree1::<Btree1ChunkKey>(chunks.addr, self.k.chunk, Btree1ChunkRank(rank as u8)))
@@ -343,12 +343,17 @@ impl<'a> Walk<'a> {
         }
         let Some(heap) = self.compare_at(LocalHeapPrefix::default(), addr) else { return };
         let Some((_, bytes)) = self.at(heap.data) else { return };
-        let Some(bytes) = bytes.get(..usize::try_from(heap.size).unwrap()) else { return };
+        let Some(bytes) = bytes.get(..usize::try_from(heap.data_size).unwrap()) else { return };
         let mut data = LocalHeapData { bytes: bytes.to_vec() };
-        match data.free_blocks(heap.free, self.widths.length) {
+        match data.free_blocks(heap.free_list_head, self.widths.length) {
             Ok(blocks) => {
                 let head = data.set_free_blocks(&blocks, self.widths.length);
-                assert_eq!((head, &data.bytes[..]), (heap.free, bytes), "{}: free blocks of a local heap", self.name);
+                assert_eq!(
+                    (head, &data.bytes[..]),
+                    (heap.free_list_head, bytes),
+                    "{}: free blocks of a local heap",
+                    self.name
+                );
                 *self.found.same.entry("free blocks").or_default() += blocks.len();
             }
             Err(error) => self.found.refused.push(format!("{}: {error}", self.name)),

@@ -125,7 +125,7 @@ impl<K: Btree1Key> Btree1Edit<'_, K> {
         let tree = self.tree;
         let mut node = Btree1Node::empty(tree.k, tree.shape, tree.metadata.widths());
         node.level = level;
-        let addr = tree.metadata.cache().space().alloc(node.node_bytes() as u64, SpaceKind::Metadata)?;
+        let addr = tree.metadata.cache().space().alloc(node.node_size() as u64, SpaceKind::Metadata)?;
         self.edited_nodes.push(EditedNode {
             addr,
             handle: None,
@@ -141,7 +141,7 @@ impl<K: Btree1Key> Btree1Edit<'_, K> {
     fn free_new_nodes(&self) {
         let space = self.tree.metadata.cache().space();
         let made = self.edited_nodes.iter().filter(|work| work.handle.is_none());
-        made.for_each(|work| space.free_metadata(work.addr, work.node.node_bytes() as u64));
+        made.for_each(|work| space.free_metadata(work.addr, work.node.node_size() as u64));
     }
 
     fn edit_path(&mut self, path: &[Btree1PathStep], entries: NodeEntries<K>) -> Result<()> {
@@ -182,7 +182,7 @@ impl<K: Btree1Key> Btree1Edit<'_, K> {
     /// Passes the outer keys of a node on to its parent, and to the nodes beside it, if they have changed.
     fn propagate_keys(&mut self, at: usize, up: usize, index: usize) -> Result<()> {
         let EditedNode { entries, bounds, node, .. } = &self.edited_nodes[at];
-        let (left, right) = (node.left, node.right);
+        let (left, right) = (node.left_sibling, node.right_sibling);
         let new = entries.keys.first().cloned().zip(entries.keys.last().cloned());
         let (Some((first, last)), before) = (new, bounds.clone()) else { return Ok(()) };
         if before.as_ref().is_none_or(|(before, _)| *before != first) {
@@ -214,7 +214,7 @@ impl<K: Btree1Key> Btree1Edit<'_, K> {
 
     /// How many of its children a node that holds too many keeps: as libhdf5 splits.
     fn split_point(node: &Btree1Node<K>, len: usize) -> usize {
-        let kept = match (node.left.is_defined(), node.right.is_defined()) {
+        let kept = match (node.left_sibling.is_defined(), node.right_sibling.is_defined()) {
             (_, false) => len * 9 / 10,
             (false, true) => len / 10,
             (true, true) => len / 2,
@@ -239,12 +239,12 @@ impl<K: Btree1Key> Btree1Edit<'_, K> {
     fn split_node(&mut self, at: usize, up: usize, index: usize, above: &[Btree1PathStep]) -> Result<()> {
         let made = self.split_off_right_half(at)?;
         let (here, there) = (self.edited_nodes[at].addr, self.edited_nodes[made].addr);
-        let right = std::mem::replace(&mut self.edited_nodes[at].node.right, there);
-        self.edited_nodes[made].node.left = here;
-        self.edited_nodes[made].node.right = right;
+        let right = std::mem::replace(&mut self.edited_nodes[at].node.right_sibling, there);
+        self.edited_nodes[made].node.left_sibling = here;
+        self.edited_nodes[made].node.right_sibling = right;
         if right.is_defined() {
             let right = self.open_node(right)?;
-            self.edited_nodes[right].node.left = there;
+            self.edited_nodes[right].node.left_sibling = there;
             self.edited_nodes[right].is_changed = true;
             self.new_left_siblings.push((right, made));
         }
@@ -280,8 +280,8 @@ impl<K: Btree1Key> Btree1Edit<'_, K> {
         let (first, between) = (entries.keys.first().cloned(), entries.keys.last().cloned());
         let last = self.edited_nodes[right].entries.keys.last().cloned();
         let left = self.create_node(level, entries)?;
-        self.edited_nodes[left].node.right = self.edited_nodes[right].addr;
-        self.edited_nodes[right].node.left = self.edited_nodes[left].addr;
+        self.edited_nodes[left].node.right_sibling = self.edited_nodes[right].addr;
+        self.edited_nodes[right].node.left_sibling = self.edited_nodes[left].addr;
         let children = vec![self.edited_nodes[left].addr, self.edited_nodes[right].addr];
         let keys = [first, between, last].into_iter().flatten().collect();
         self.edited_nodes[root].entries = NodeEntries { keys, children };
@@ -292,11 +292,11 @@ impl<K: Btree1Key> Btree1Edit<'_, K> {
     /// Takes a node without children out of its level.
     fn unlink_from_siblings(&mut self, at: usize) -> Result<()> {
         self.edited_nodes[at].is_removed = true;
-        let (left, right) = (self.edited_nodes[at].node.left, self.edited_nodes[at].node.right);
+        let (left, right) = (self.edited_nodes[at].node.left_sibling, self.edited_nodes[at].node.right_sibling);
         let bounds = self.edited_nodes[at].bounds.clone();
         if left.is_defined() {
             let beside = self.open_node(left)?;
-            self.edited_nodes[beside].node.right = right;
+            self.edited_nodes[beside].node.right_sibling = right;
             self.edited_nodes[beside].is_changed = true;
             if let (false, Some((_, last))) = (K::KEY_FOLLOWS_CHILD, &bounds) {
                 self.set_key(beside, usize::MAX, last);
@@ -304,7 +304,7 @@ impl<K: Btree1Key> Btree1Edit<'_, K> {
         }
         if right.is_defined() {
             let beside = self.open_node(right)?;
-            self.edited_nodes[beside].node.left = left;
+            self.edited_nodes[beside].node.left_sibling = left;
             self.edited_nodes[beside].is_changed = true;
             if let (true, Some((first, _))) = (K::KEY_FOLLOWS_CHILD, &bounds) {
                 self.set_key(beside, 0, first);
@@ -373,7 +373,7 @@ impl<K: Btree1Key> Btree1Edit<'_, K> {
         self.new_left_siblings.iter().try_for_each(|(later, earlier)| wait(*later, *earlier, true))?;
         for (((work, handle), node), made) in self.edited_nodes.iter().zip(&handles).zip(nodes).zip(made) {
             if work.is_removed {
-                metadata.free_structure(work.addr, node.node_bytes() as u64);
+                metadata.free_structure(work.addr, node.node_size() as u64);
             } else if work.is_changed && !made {
                 handle.update(|value| *value = node);
             }

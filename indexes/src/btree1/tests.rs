@@ -54,22 +54,23 @@ impl Walk<'_> {
     fn node(&mut self, addr: Addr, level: Option<u8>, bounds: Option<(Btree1ChunkKey, Btree1ChunkKey)>) {
         assert!(self.seen.insert(addr), "a node has one parent");
         let empty = Btree1Node::<Btree1ChunkKey>::empty(self.k, Btree1ChunkRank(2), Widths::default());
-        let bytes = &self.bytes[addr.get().unwrap() as usize..][..empty.node_bytes()];
+        let bytes = &self.bytes[addr.get().unwrap() as usize..][..empty.node_size()];
         let node = decode_with(empty, bytes, Widths::default()).unwrap();
         assert!(level.is_none_or(|level| level == node.level));
         assert!(level.is_none() || !node.is_empty(), "only the root is empty");
-        self.levels.entry(node.level).or_default().push((addr, node.left, node.right));
+        self.levels.entry(node.level).or_default().push((addr, node.left_sibling, node.right_sibling));
         let key = |index| node.key(index).unwrap();
         if let Some((first, last)) = bounds {
             assert_eq!((first, last), (key(0), key(node.len())));
         }
         for at in 0..node.len() {
             let (key, next, child) = (key(at), key(at + 1), node.child(at).unwrap());
-            assert!((&key.start, key.element_offset) < (&next.start, next.element_offset), "keys are sorted");
+            assert!((&key.start, key.offset_in_element) < (&next.start, next.offset_in_element), "keys are sorted");
             if node.level > 0 {
                 self.node(child, Some(node.level - 1), Some((key, next)));
             } else {
-                let element = ChunkIndexEntry { addr: child, size: key.size.into(), filter_mask: key.filter_mask };
+                let element =
+                    ChunkIndexEntry { addr: child, stored_size: key.stored_size.into(), filter_mask: key.filter_mask };
                 self.found.push((key.start.to_vec(), element));
             }
         }
@@ -108,7 +109,8 @@ struct Pair {
 impl Pair {
     fn set(&mut self, row: u64, value: u64) {
         let _operation = self.cache.begin_atomic_change();
-        let element = ChunkIndexEntry { addr: Addr::new(1 << 30 | row << 16 | value), size: value, filter_mask: 1 };
+        let element =
+            ChunkIndexEntry { addr: Addr::new(1 << 30 | row << 16 | value), stored_size: value, filter_mask: 1 };
         self.index.set_chunk_entry(&coord(row), element, None).unwrap();
         self.model.insert(coord(row), element);
     }
@@ -227,12 +229,12 @@ fn a_leaf_that_moves_to_other_keys_is_listed_once() {
 #[test]
 fn nodes_that_lead_to_the_same_are_not_gone_through_without_end() {
     let empty = Btree1Node::<Btree1ChunkKey>::empty(2, Btree1ChunkRank(2), Widths::default());
-    let size = empty.node_bytes() as u64;
+    let size = empty.node_size() as u64;
     let key = |row: u64| Btree1ChunkKey {
-        size: 8,
+        stored_size: 8,
         filter_mask: 0,
         start: [row * 10, 0].as_slice().into(),
-        element_offset: 0,
+        offset_in_element: 0,
     };
     for rows in [[0, 9, 0, 9, 0], [0, 3, 6, 9, 12], [5, 5, 5, 5, 5], [9, 7, 5, 3, 1]] {
         let mut bytes = Vec::new();
@@ -253,7 +255,7 @@ fn nodes_that_lead_to_the_same_are_not_gone_through_without_end() {
 /// Whether every node that a flush writes leads to chunks that are there.
 fn chunks_come_first(disabled: DependencyKinds) -> bool {
     let mut settings = CacheOptions::default();
-    settings.mutant.disabled_edges = disabled;
+    settings.mutant.violated_edges = disabled;
     let recording = RecordingStorage::new(MemoryStorage::default());
     let cache = Arc::new(Cache::new_writable(Arc::new(recording.clone()), settings, 4096, Arc::new(NoSuperblock)));
     let place = root(Addr::UNDEFINED);
@@ -261,7 +263,8 @@ fn chunks_come_first(disabled: DependencyKinds) -> bool {
     for row in 0..60 {
         let addr = cache.space().alloc(8, h5live_cache::SpaceKind::Raw).unwrap();
         let proxy = cache.enqueue_raw_write(OWNER, addr, 0, vec![row as u8 + 1; 8]);
-        tree.set_chunk_entry(&coord(row), ChunkIndexEntry { addr, size: 8, filter_mask: 0 }, Some(&proxy)).unwrap();
+        tree.set_chunk_entry(&coord(row), ChunkIndexEntry { addr, stored_size: 8, filter_mask: 0 }, Some(&proxy))
+            .unwrap();
     }
     cache.flush(FlushScope::All).unwrap();
     let mut image = Vec::new();
@@ -271,7 +274,7 @@ fn chunks_come_first(disabled: DependencyKinds) -> bool {
         let node = |at: usize| image.get(at..at + 4) == Some(b"TREE".as_slice());
         (4096..image.len()).step_by(8).filter(|at| node(*at)).all(|at| {
             let empty = Btree1Node::<Btree1ChunkKey>::empty(2, Btree1ChunkRank(2), Widths::default());
-            let node = decode_with(empty.clone(), &image[at..at + empty.node_bytes()], Widths::default()).unwrap();
+            let node = decode_with(empty.clone(), &image[at..at + empty.node_size()], Widths::default()).unwrap();
             node.level > 0 || (0..node.len()).all(|index| there(node.child(index).unwrap().get().unwrap()))
         })
     })
@@ -297,7 +300,7 @@ fn a_tree_that_finds_no_room_stays_as_it_was() {
     };
     let mut failed = 0;
     for row in (0..3000).map(|n| n * 1237 % 3000) {
-        let element = ChunkIndexEntry { addr: Addr::new(row + 8), size: 1, filter_mask: 0 };
+        let element = ChunkIndexEntry { addr: Addr::new(row + 8), stored_size: 1, filter_mask: 0 };
         match pair.index.set_chunk_entry(&coord(row), element, None) {
             Ok(()) => {
                 pair.model.insert(coord(row), element);
@@ -323,7 +326,7 @@ proptest! {
         let cache = Arc::new(cache);
         let sound = index(cache.clone(), place.clone(), 2);
         for row in (0..300).map(|n| n * 37 % 300) {
-            let element = ChunkIndexEntry { addr: Addr::new(8), size: 8, filter_mask: 0 };
+            let element = ChunkIndexEntry { addr: Addr::new(8), stored_size: 8, filter_mask: 0 };
             sound.set_chunk_entry(&coord(row), element, None).unwrap();
         }
         cache.flush(FlushScope::All).unwrap();
@@ -344,7 +347,7 @@ proptest! {
         let cache = Arc::new(Cache::new_writable(Arc::new(storage), CacheOptions::default(), end, Arc::new(NoSuperblock)));
         let damaged = index(cache.clone(), place, 2);
         for (row, set) in rows {
-            let element = ChunkIndexEntry { addr: Addr::new(16), size: 8, filter_mask: 0 };
+            let element = ChunkIndexEntry { addr: Addr::new(16), stored_size: 8, filter_mask: 0 };
             let _ = if set { damaged.set_chunk_entry(&coord(row), element, None) } else { damaged.remove_chunk_entry(&coord(row)).map(|_| ()) };
         }
         let _ = damaged.for_each_chunk(&mut |_, _| true);
@@ -367,7 +370,7 @@ fn nothing_is_lost_of_a_tree_that_changes_while_it_is_flushed() {
     let memory = MemoryStorage::default();
     let recording = RecordingStorage::new(memory.clone());
     let mut settings = CacheOptions::default();
-    settings.dirty_budget_bytes = 8000;
+    settings.dirty_metadata_budget_bytes = 8000;
     let cache = Arc::new(Cache::new_writable(Arc::new(recording.clone()), settings, 4096, Arc::new(NoSuperblock)));
     let place = root(Addr::UNDEFINED);
     let mut pair = Pair {

@@ -40,7 +40,7 @@ impl<R: Btree2Record> Btree2<R> {
         let mut pieces = BatchReader {
             tree: self,
             geometry,
-            is_first_batch_small: header.records <= MAX_CACHED_TREE_RECORDS,
+            is_first_batch_small: header.total_record_count <= MAX_CACHED_TREE_RECORDS,
             visited_nodes: HashSet::new(),
             leaves,
             awaited: 0,
@@ -137,7 +137,7 @@ impl<R: Btree2Record, E: From<Error>> BatchReader<'_, R, E> {
     /// Reads leaves that lie near each other.
     fn read_adjacent_leaves(&mut self, group: &[NodePtr]) -> Result<()> {
         let (Some(first), Some(last)) = (group.first(), group.last()) else { return Ok(()) };
-        let start = first.addr.get().ok_or(h5live_cache::Error::Undefined)?;
+        let start = first.addr.get().ok_or(h5live_cache::Error::UndefinedAddr)?;
         let node_size = self.geometry.node_size() as usize;
         let offset = |way: &NodePtr| way.addr.get().map_or(usize::MAX, |at| (at - start) as usize);
         let bytes =

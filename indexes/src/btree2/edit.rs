@@ -78,7 +78,7 @@ impl<'a, R: Btree2Record> Btree2Edit<'a, R> {
 
     /// Refuses nodes that are too small to be split.
     fn check_node_capacity(&self, geometry: &Btree2Geometry, depth: u16) -> Result<()> {
-        match geometry.split_record_count(depth) {
+        match geometry.split_threshold(depth) {
             MIN_NODE_CAPACITY.. => Ok(()),
             _ => Err(too_small_error()),
         }
@@ -126,12 +126,12 @@ impl<'a, R: Btree2Record> Btree2Edit<'a, R> {
 
     /// Most records of a node.
     pub fn split_threshold(&self, depth: u16) -> usize {
-        self.geometry.split_record_count(depth).into()
+        self.geometry.split_threshold(depth).into()
     }
 
     /// Fewest records of a node that is not the root.
     pub fn min_records(&self, depth: u16) -> usize {
-        usize::from(self.geometry.merge_record_count(depth)).min(self.split_threshold(depth) / 2).max(1)
+        usize::from(self.geometry.merge_threshold(depth)).min(self.split_threshold(depth) / 2).max(1)
     }
 
     /// Decides the address of a node, and returns the pointer to it. It replaces the node at `was`, if that is defined.
@@ -329,8 +329,8 @@ impl<'a, R: Btree2Record> Btree2Edit<'a, R> {
         };
         let empty = child.record_count == 0;
         self.header.root = if empty { Addr::UNDEFINED } else { child.addr };
-        self.header.root_records = child.record_count;
-        self.header.records = child.subtree_record_count;
+        self.header.root_record_count = child.record_count;
+        self.header.total_record_count = child.subtree_record_count;
         Ok(())
     }
 
@@ -373,7 +373,7 @@ impl<'a, R: Btree2Record> Btree2Edit<'a, R> {
             }
             // A node is new where the mark of a deleted object was.
             Ok(None) | Err(h5live_cache::Error::WrongType { .. }) => {
-                metadata.cache().check_allocation_limit(addr, self.geometry.node_size().into())?;
+                metadata.cache().check_memory_limit(addr, self.geometry.node_size().into())?;
                 metadata.cache().insert_entry(addr, metadata.owner(), node)
             }
             Err(error) => return Err(error.into()),

@@ -73,9 +73,9 @@ impl<R: Btree2Record> Btree2<R> {
                     way = child;
                 }
                 (CachedBtree2Node::Leaf(leaf), _) => {
-                    let fewest = usize::from(geometry.merge_record_count(0));
+                    let fewest = usize::from(geometry.merge_threshold(0));
                     let fits =
-                        len < usize::from(geometry.split_record_count(0)) && (ancestors.is_empty() || len >= fewest);
+                        len < usize::from(geometry.split_threshold(0)) && (ancestors.is_empty() || len >= fewest);
                     return Ok(match fits {
                         true => InsertPoint::Room(LeafSlot { geometry, ancestors, leaf: (leaf, fresh), index }),
                         false => InsertPoint::MustSplit,
@@ -116,8 +116,8 @@ impl<R: Btree2Record> Btree2<R> {
         }
         root.update(|CachedBtree2Header { header, .. }| {
             header.root = child;
-            header.root_records += u16::from(is_root);
-            header.records = (header.records + 1).min(geometry.max_subtree_records(header.depth));
+            header.root_record_count += u16::from(is_root);
+            header.total_record_count = (header.total_record_count + 1).min(geometry.max_subtree_records(header.depth));
         });
         Ok(())
     }

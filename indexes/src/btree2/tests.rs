@@ -46,7 +46,7 @@ impl Kind for FilteredChunkRecord {
     fn of(key: u64, value: u64) -> Self {
         let (size, filter_mask) = (value % 1000, value as u32 % 3);
         let (size_width, addr, coord) = (Width::new(3).unwrap(), Addr::new(value), ChunkCoord::new(&[key]));
-        FilteredChunkRecord { size_width, addr, size, filter_mask, coord }
+        FilteredChunkRecord { stored_size_width: size_width, addr, stored_size: size, filter_mask, coord }
     }
 
     fn key(&self) -> u64 {
@@ -74,11 +74,11 @@ impl Kind for AttributeOrderRecord {
     }
 
     fn of(key: u64, value: u64) -> Self {
-        AttributeOrderRecord { heap_id: [value as u8; 8], flags: value as u8, order: key as u32 }
+        AttributeOrderRecord { heap_id: [value as u8; 8], flags: value as u8, creation_order: key as u32 }
     }
 
     fn key(&self) -> u64 {
-        self.order.into()
+        self.creation_order.into()
     }
 }
 
@@ -377,7 +377,7 @@ fn deletion_gives_all_space_back() {
     pair.tree.delete_tree().unwrap();
     pair.flush();
     assert_eq!(pair.cache.space().free_bytes(), end - begin);
-    assert!(pair.cache.plan_flush(FlushScope::All).unwrap().steps().is_empty());
+    assert!(pair.cache.begin_flush(FlushScope::All).unwrap().steps().is_empty());
 }
 
 #[test]
@@ -401,7 +401,7 @@ fn a_change_that_finds_no_room_leaves_the_tree_as_it_was() {
                 pair.model.insert(key, record);
             }
             Err(error) => {
-                assert!(matches!(error, Error::Cache(h5live_cache::Error::Full { .. })));
+                assert!(matches!(error, Error::Cache(h5live_cache::Error::AddressSpaceFull { .. })));
                 failed += 1;
             }
         }
@@ -506,7 +506,7 @@ fn a_tree_that_changes_while_it_is_flushed_is_whole_after_every_write() {
     let memory = MemoryStorage::default();
     let recording = RecordingStorage::new(memory.clone());
     let mut settings = CacheOptions::default();
-    settings.dirty_budget_bytes = 8000;
+    settings.dirty_metadata_budget_bytes = 8000;
     let cache = Arc::new(Cache::new_writable(Arc::new(recording.clone()), settings, 4096, Arc::new(NoSuperblock)));
     let tree = Btree2::create(metadata(&cache), ChunkRecord::blank(2), 160).unwrap();
     let mut pair = Pair { cache: cache.clone(), tree, model: BTreeMap::new() };

@@ -53,10 +53,10 @@ impl ExtensibleArray {
         }
         let right = ExtensibleArrayHeader {
             max_index_set: end,
-            super_blocks: found.super_blocks,
-            super_block_bytes: found.super_block_bytes,
-            data_blocks: found.data_blocks,
-            data_block_bytes: found.data_block_bytes,
+            super_block_count: found.super_blocks,
+            total_super_block_bytes: found.super_block_bytes,
+            data_block_count: found.data_blocks,
+            total_data_block_bytes: found.data_block_bytes,
             realized_elements: found.elements,
             ..stated.clone()
         };

@@ -48,8 +48,8 @@ impl ExtensibleArray {
                 self.array.metadata.create_with_stated_len(len, || self.empty_super_block(number, header.addr()))?;
             index_block.update(|index_block| index_block.super_blocks.set(slot, block.addr()));
             header.update(|header| {
-                header.super_blocks += 1;
-                header.super_block_bytes += len;
+                header.super_block_count += 1;
+                header.total_super_block_bytes += len;
             });
             block
         };
@@ -63,11 +63,11 @@ impl ExtensibleArray {
         let elements = self.geometry.elements_per_data_block(number);
         let offset = self.geometry.super_block_start_index(number) + in_line * elements;
         let space = self.data_block_space(number);
-        self.array.metadata.cache().check_allocation_limit(header.addr(), self.data_block_len(number))?;
+        self.array.metadata.cache().check_memory_limit(header.addr(), self.data_block_len(number))?;
         let block = self.array.metadata.create(space, self.empty_data_block(number, offset, header.addr()))?;
         header.update(|header| {
-            header.data_blocks += 1;
-            header.data_block_bytes += space;
+            header.data_block_count += 1;
+            header.total_data_block_bytes += space;
             header.realized_elements += elements;
         });
         Ok(block)
@@ -112,12 +112,12 @@ impl ExtensibleArray {
                 let page = slot / self.geometry.elements_per_page();
                 let addr = self.page_addr(DataBlockRef { super_block: number, addr: block.addr() }, page)?;
                 let bit = self.page_bit_index(number, within, page);
-                let in_use = super_block.read().pages.get(bit);
+                let in_use = super_block.read().written_pages.get(bit);
                 let page = if in_use {
                     self.load_page(addr)?
                 } else {
                     let page = self.array.create_page(addr, self.geometry.elements_per_page())?;
-                    super_block.update(|super_block| super_block.pages.set_if_clear(bit));
+                    super_block.update(|super_block| super_block.written_pages.set_if_clear(bit));
                     page
                 };
                 self.array.metadata.add_dependency(&super_block, &page, DependencyKind::ExtensibleArrayPage)?;

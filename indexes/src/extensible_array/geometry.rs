@@ -50,15 +50,15 @@ impl ExtensibleArrayGeometry {
         if parameters.fault().is_some() {
             return None;
         }
-        let super_blocks = 1 + u32::from(parameters.max_bits) - parameters.min_elements.ilog2();
-        let direct_super_blocks = 2 * parameters.min_pointers.ilog2();
+        let super_blocks = 1 + u32::from(parameters.element_index_bits) - parameters.data_block_min_elements.ilog2();
+        let direct_super_blocks = 2 * parameters.super_block_min_pointers.ilog2();
         (direct_super_blocks <= super_blocks).then_some(ExtensibleArrayGeometry {
-            index_elements: parameters.index_elements.into(),
-            min_elements: parameters.min_elements.into(),
+            index_elements: parameters.index_block_elements.into(),
+            min_elements: parameters.data_block_min_elements.into(),
             direct_super_blocks,
             super_blocks,
             page_elements: 1 << parameters.page_bits,
-            offset_bytes: parameters.max_bits.div_ceil(8),
+            offset_bytes: parameters.element_index_bits.div_ceil(8),
         })
     }
 

@@ -28,8 +28,9 @@ pub(super) struct BlockPath {
 impl FractalHeap {
     /// The root, if that is a direct block.
     pub(super) fn root_block(&self, header: &FractalHeapHeader) -> ChunkIndexEntry {
-        let (size, filter_mask) = header.filtered.as_ref().map_or((0, 0), |root| (root.size, root.filter_mask));
-        ChunkIndexEntry { addr: header.root, size, filter_mask }
+        let (size, filter_mask) =
+            header.filter_info.as_ref().map_or((0, 0), |root| (root.root_stored_size, root.root_filter_mask));
+        ChunkIndexEntry { addr: header.root, stored_size: size, filter_mask }
     }
 
     /// The place of the direct block that holds an offset in heap space.

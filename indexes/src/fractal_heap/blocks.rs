@@ -50,7 +50,7 @@ impl FractalHeap {
         match header.root_rows {
             0 if header.root.is_defined() => header.table.start_block_bytes,
             0 => 0,
-            _ => header.next_block,
+            _ => header.next_block_offset,
         }
     }
 
@@ -131,10 +131,10 @@ impl FractalHeap {
         shape: &FractalHeapHeader,
         slot: HeapBlockSlot,
     ) -> Result<ChunkIndexEntry> {
-        self.metadata.cache().check_allocation_limit(self.addr, slot.size)?;
+        self.metadata.cache().check_memory_limit(self.addr, slot.size)?;
         let overhead = shape.direct_block_overhead(self.metadata.widths());
         let block = shape.blank_direct_block(slot.size).with_zeroed_data(self.addr, slot.start, overhead);
-        if let Some(filtered) = &shape.filtered {
+        if let Some(filtered) = &shape.filter_info {
             return self.store_filtered_block(parent, &filtered.filters.filters, block);
         }
         let block = self.metadata.create(slot.size, block)?;
@@ -194,7 +194,7 @@ impl FractalHeap {
         }
         header.update(|header| {
             header.allocated_space = header.allocated_space.saturating_add(slot.size);
-            header.next_block = slot.end().max(end);
+            header.next_block_offset = slot.end().max(end);
         });
         Ok(())
     }
@@ -263,7 +263,7 @@ impl FractalHeap {
         let shape = header.read().clone();
         let BlockPath { mut ancestors, slot, element } = place;
         let widths = self.metadata.widths();
-        self.free_structure(element.addr, if shape.filtered.is_some() { element.size } else { slot.size });
+        self.free_structure(element.addr, if shape.filter_info.is_some() { element.stored_size } else { slot.size });
         let mut gap = slot;
         let mut emptied = ancestors.is_empty();
         while let Some((block, entry)) = ancestors.pop() {
@@ -288,14 +288,15 @@ impl FractalHeap {
             header.update(|header| {
                 header.set_indirect_root(Addr::UNDEFINED, 0);
                 (header.managed_space, header.allocated_space, header.free_bytes) = (0, 0, 0);
-                header.next_block = 0;
+                header.next_block_offset = 0;
             });
             return Ok(());
         }
-        let end = if slot.end() == shape.next_block { self.last_block_end(&shape)? } else { shape.next_block };
+        let end =
+            if slot.end() == shape.next_block_offset { self.last_block_end(&shape)? } else { shape.next_block_offset };
         header.update(|header| {
             header.allocated_space = header.allocated_space.saturating_sub(slot.size);
-            header.next_block = end;
+            header.next_block_offset = end;
         });
         sections.remove_unallocated_slots(gap.start, gap.end());
         if gap.end() <= end {
@@ -347,7 +348,7 @@ impl FractalHeap {
             return self.for_each_block_below(shape, (shape.root, shape.root_rows, 0), each);
         }
         let slot = HeapBlockSlot { start: 0, size: shape.table.start_block_bytes };
-        let len = shape.filtered.as_ref().map_or(slot.size, |root| root.size);
+        let len = shape.filter_info.as_ref().map_or(slot.size, |root| root.root_stored_size);
         each(HeapBlock { slot, addr: shape.root, stored_bytes: len });
         Ok(())
     }
@@ -365,13 +366,13 @@ impl FractalHeap {
             };
             let below = shape.table.child_rows(self.row_of_entry(shape, entry));
             match below {
-                _ if !addr.is_defined() && slot.end() > shape.next_block => {}
+                _ if !addr.is_defined() && slot.end() > shape.next_block_offset => {}
                 Some(below) if addr.is_defined() => {
                     self.for_each_block_below(shape, (addr, below, slot.start), each)?
                 }
                 _ => {
-                    let stored = block.direct.get(entry).map_or(0, |element| element.size);
-                    let len = if shape.filtered.is_some() { stored } else { slot.size };
+                    let stored = block.direct.get(entry).map_or(0, |element| element.stored_size);
+                    let len = if shape.filter_info.is_some() { stored } else { slot.size };
                     each(HeapBlock { slot, addr, stored_bytes: len });
                 }
             }

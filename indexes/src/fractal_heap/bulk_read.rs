@@ -45,7 +45,7 @@ impl HeapBulkReader<'_> {
         let mut places = Vec::with_capacity(ids.size_hint().0);
         for id in ids {
             match self.heap.decode_id_with(&self.shape, id.as_ref())? {
-                HeapObjectLocation::Managed { offset, length } if self.header.filtered.is_none() => {
+                HeapObjectLocation::Managed { offset, length } if self.header.filter_info.is_none() => {
                     places.push((offset, length))
                 }
                 _ if !visit(&self.heap.read_object(id.as_ref())?)? => return Ok(false),

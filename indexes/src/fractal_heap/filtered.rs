@@ -22,8 +22,8 @@ pub(super) struct FilteredDirectBlock {
 impl Record for FilteredDirectBlock {
     const NAME: &'static str = FractalHeapDirectBlock::NAME;
 
-    fn weight(&self) -> usize {
-        self.block.weight().saturating_add(self.bytes.len())
+    fn memory_bytes(&self) -> usize {
+        self.block.memory_bytes().saturating_add(self.bytes.len())
     }
 
     fn wire(&mut self, w: &mut impl Wire) -> h5live_format::Result<()> {
@@ -48,10 +48,10 @@ impl FractalHeap {
         let (cache, widths, element) = (self.metadata.cache(), self.metadata.widths(), place.element);
         let (HeapBlockSlot { start, size }, at) = (place.slot, element.addr);
         let stored = cache.load(at, self.metadata.owner(), || {
-            let bytes = cache.read_block_uncached(at, usize::try_from(element.size).unwrap_or(usize::MAX))?;
+            let bytes = cache.read_block_uncached(at, usize::try_from(element.stored_size).unwrap_or(usize::MAX))?;
             let place = HugeLocation {
                 addr: at,
-                stored_bytes: element.size,
+                stored_bytes: element.stored_size,
                 filter_mask: element.filter_mask,
                 object_bytes: size,
             };
@@ -81,7 +81,7 @@ impl FractalHeap {
         let size = bytes.len() as u64;
         let stored = self.metadata.create(size, FilteredDirectBlock { block, bytes })?;
         self.add_dependency(parent, &stored)?;
-        Ok(ChunkIndexEntry { addr: stored.addr(), size, filter_mask })
+        Ok(ChunkIndexEntry { addr: stored.addr(), stored_size: size, filter_mask })
     }
 
     /// Stores a direct block at a new place, and makes the heap lead there.
@@ -106,7 +106,7 @@ impl FractalHeap {
         };
         debug_assert!(element.addr.is_defined());
         self.add_path_dependencies(header, place)?;
-        self.free_structure(place.element.addr, place.element.size);
+        self.free_structure(place.element.addr, place.element.stored_size);
         Ok(())
     }
 }

@@ -28,7 +28,7 @@ fn infallible_compare<R>(compare: impl Fn(&R) -> Ordering) -> impl Fn(&R) -> Res
 impl Record for HugeObject {
     const NAME: &'static str = "huge object";
 
-    fn weight(&self) -> usize {
+    fn memory_bytes(&self) -> usize {
         size_of_val(self).saturating_add(self.bytes.len())
     }
 
@@ -46,10 +46,10 @@ impl FractalHeap {
         place: HeapObjectLocation,
     ) -> Result<HugeLocation> {
         match place {
-            HeapObjectLocation::Huge { addr, length, filter_mask, size } => {
+            HeapObjectLocation::HugeDirect { addr, length, filter_mask, size } => {
                 Ok(HugeLocation { addr, stored_bytes: length, filter_mask, object_bytes: size })
             }
-            HeapObjectLocation::HugeNumber(number) => self.locate_huge_by_number(header, number),
+            HeapObjectLocation::HugeIndirect(number) => self.locate_huge_by_number(header, number),
             _ => Err(self.contradiction(self.addr, "heap ID", "it is the ID of a huge object")),
         }
     }
@@ -61,10 +61,10 @@ impl FractalHeap {
         if !header.huge_index.is_defined() {
             return Err(missing());
         }
-        if header.filtered.is_some() {
+        if header.filter_info.is_some() {
             let tree = self.huge_object_tree(header, HugeIndirectFilteredRecord::default());
             let found = tree.find(|record| Ok::<_, Error>(record.id.cmp(&number)))?.ok_or_else(missing)?;
-            let HugeIndirectFilteredRecord { addr, length, filter_mask, size, .. } = found;
+            let HugeIndirectFilteredRecord { addr, length, filter_mask, unfiltered_size: size, .. } = found;
             Ok(HugeLocation { addr, stored_bytes: length, filter_mask, object_bytes: size })
         } else {
             let tree = self.huge_object_tree(header, HugeIndirectRecord::default());
@@ -89,7 +89,7 @@ impl FractalHeap {
 
     /// The widest number that an ID can hold.
     fn max_huge_number(&self, header: &FractalHeapHeader) -> u64 {
-        header.id_format(self.metadata.widths()).huge_number_width().max()
+        header.id_format(self.metadata.widths()).huge_number_width().max_value()
     }
 
     pub(super) fn huge_object_tree<R: Btree2Record>(&self, header: &FractalHeapHeader, blank: R) -> Btree2<R> {
@@ -119,7 +119,7 @@ impl FractalHeap {
         if !is_direct && (shape.huge_ids_wrapped || number > self.max_huge_number(&shape)) {
             return Err(Error::HeapFull { at: self.addr });
         }
-        let (bytes, filter_mask) = match &shape.filtered {
+        let (bytes, filter_mask) = match &shape.filter_info {
             None => (object.to_vec(), 0),
             Some(filtered) => self.apply_filters(&filtered.filters.filters, object)?,
         };
@@ -127,13 +127,13 @@ impl FractalHeap {
         let stored = self.metadata.create(length, HugeObject { bytes })?;
         self.metadata.add_prerequisites(&stored, before);
         let (addr, id) = (stored.addr(), number);
-        match (is_direct, shape.filtered.is_some()) {
+        match (is_direct, shape.filter_info.is_some()) {
             (true, false) => {
                 let record = HugeDirectRecord { addr, length };
                 self.insert_huge_record(header, &stored, record, |held| held.addr.cmp(&addr))?;
             }
             (true, true) => {
-                let record = HugeDirectFilteredRecord { addr, length, filter_mask, size };
+                let record = HugeDirectFilteredRecord { addr, length, filter_mask, unfiltered_size: size };
                 self.insert_huge_record(header, &stored, record, |held| held.addr.cmp(&addr))?;
             }
             (false, false) => {
@@ -141,19 +141,19 @@ impl FractalHeap {
                 self.insert_huge_record(header, &stored, record, |held| held.id.cmp(&id))?;
             }
             (false, true) => {
-                let record = HugeIndirectFilteredRecord { addr, length, filter_mask, size, id };
+                let record = HugeIndirectFilteredRecord { addr, length, filter_mask, unfiltered_size: size, id };
                 self.insert_huge_record(header, &stored, record, |held| held.id.cmp(&id))?;
             }
         }
         let place = if is_direct {
-            HeapObjectLocation::Huge { addr, length, filter_mask, size }
+            HeapObjectLocation::HugeDirect { addr, length, filter_mask, size }
         } else {
             header.update(|header| header.next_huge_id = number);
-            HeapObjectLocation::HugeNumber(number)
+            HeapObjectLocation::HugeIndirect(number)
         };
         header.update(|header| {
             header.huge_bytes = header.huge_bytes.saturating_add(size);
-            header.huge_objects = header.huge_objects.saturating_add(1);
+            header.huge_object_count = header.huge_object_count.saturating_add(1);
         });
         Ok(place)
     }
@@ -175,29 +175,29 @@ impl FractalHeap {
     /// Frees a huge object to which nothing in the file leads any more.
     pub(super) fn free_huge_object(&self, header: &HeapHeader, place: &HeapObjectLocation) -> Result<()> {
         let shape = header.read().clone();
-        let removed = match (place.clone(), shape.filtered.is_some()) {
-            (HeapObjectLocation::Huge { addr, .. }, false) => {
+        let removed = match (place.clone(), shape.filter_info.is_some()) {
+            (HeapObjectLocation::HugeDirect { addr, .. }, false) => {
                 let found = self
                     .huge_object_tree(&shape, HugeDirectRecord::default())
                     .remove(infallible_compare(|held: &HugeDirectRecord| held.addr.cmp(&addr)))?;
                 found.map(|held| (held.addr, held.length, held.length))
             }
-            (HeapObjectLocation::Huge { addr, .. }, true) => {
+            (HeapObjectLocation::HugeDirect { addr, .. }, true) => {
                 let found = self
                     .huge_object_tree(&shape, HugeDirectFilteredRecord::default())
                     .remove(infallible_compare(|held: &HugeDirectFilteredRecord| held.addr.cmp(&addr)))?;
-                found.map(|held| (held.addr, held.length, held.size))
+                found.map(|held| (held.addr, held.length, held.unfiltered_size))
             }
-            (HeapObjectLocation::HugeNumber(id), false) => {
+            (HeapObjectLocation::HugeIndirect(id), false) => {
                 let found = self
                     .huge_object_tree(&shape, HugeIndirectRecord::default())
                     .remove(infallible_compare(|held: &HugeIndirectRecord| held.id.cmp(&id)))?;
                 found.map(|held| (held.addr, held.length, held.length))
             }
-            (HeapObjectLocation::HugeNumber(id), true) => {
+            (HeapObjectLocation::HugeIndirect(id), true) => {
                 let tree = self.huge_object_tree(&shape, HugeIndirectFilteredRecord::default());
                 tree.remove(infallible_compare(|held: &HugeIndirectFilteredRecord| held.id.cmp(&id)))?
-                    .map(|held| (held.addr, held.length, held.size))
+                    .map(|held| (held.addr, held.length, held.unfiltered_size))
             }
             _ => None,
         };
@@ -205,11 +205,11 @@ impl FractalHeap {
             self.free_structure(addr, length);
             header.update(|header| {
                 header.huge_bytes = header.huge_bytes.saturating_sub(size);
-                header.huge_objects = header.huge_objects.saturating_sub(1);
+                header.huge_object_count = header.huge_object_count.saturating_sub(1);
             });
         }
         // libhdf5 gives up a tree without objects even when it only reads, and fails.
-        if header.read().huge_objects == 0 {
+        if header.read().huge_object_count == 0 {
             self.delete_huge_objects(&shape)?;
             header.update(|header| header.huge_index = Addr::UNDEFINED);
         }
@@ -221,7 +221,7 @@ impl FractalHeap {
         if !header.huge_index.is_defined() {
             return Ok(());
         }
-        match (header.id_format(self.metadata.widths()).has_direct_huge_ids(), header.filtered.is_some()) {
+        match (header.id_format(self.metadata.widths()).has_direct_huge_ids(), header.filter_info.is_some()) {
             (true, false) => {
                 self.delete_huge_object_tree(header, HugeDirectRecord::default(), |held| (held.addr, held.length))
             }

@@ -14,7 +14,7 @@ impl FractalHeap {
 
     pub(super) fn read_managed_object(&self, header: &FractalHeapHeader, offset: u64, length: u64) -> Result<Vec<u8>> {
         let place = self.block_path(header, offset)?;
-        let object = match &header.filtered {
+        let object = match &header.filter_info {
             None => self.load_direct_block(header, &place)?.read().object(offset, length).map(<[u8]>::to_vec),
             Some(filtered) => {
                 let stored = self.load_filtered_block(header, filtered, &place)?;
@@ -42,7 +42,7 @@ impl FractalHeap {
         self.write_managed_object(header, offset, object, before)?;
         header.update(|header| {
             header.free_bytes = header.free_bytes.saturating_sub(len);
-            header.managed_objects = header.managed_objects.saturating_add(1);
+            header.managed_object_count = header.managed_object_count.saturating_add(1);
         });
         Ok(HeapObjectLocation::Managed { offset, length: len })
     }
@@ -56,7 +56,7 @@ impl FractalHeap {
     ) -> Result<()> {
         let shape = header.read().clone();
         let place = self.block_path(&shape, offset)?;
-        if let Some(filtered) = &shape.filtered {
+        if let Some(filtered) = &shape.filter_info {
             let mut block = self.load_filtered_block(&shape, filtered, &place)?.read().block.clone();
             let room = block.object_mut(offset, object.len() as u64);
             room.map(|room| room.copy_from_slice(object)).ok_or_else(|| self.misplaced_object_error())?;
@@ -89,7 +89,7 @@ impl FractalHeap {
         sections.add_removed_object(self.metadata.cache().space(), offset, length);
         header.update(|header| {
             header.free_bytes = header.free_bytes.saturating_add(length);
-            header.managed_objects = header.managed_objects.saturating_sub(1);
+            header.managed_object_count = header.managed_object_count.saturating_sub(1);
         });
         Ok(())
     }

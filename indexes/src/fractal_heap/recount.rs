@@ -32,8 +32,8 @@ impl HeapRecount {
 /// By what a huge object is known.
 fn huge_object_key(place: &HeapObjectLocation) -> Option<u64> {
     match place {
-        HeapObjectLocation::HugeNumber(number) => Some(*number),
-        HeapObjectLocation::Huge { addr, .. } => addr.get(),
+        HeapObjectLocation::HugeIndirect(number) => Some(*number),
+        HeapObjectLocation::HugeDirect { addr, .. } => addr.get(),
         _ => None,
     }
 }
@@ -49,10 +49,10 @@ impl FractalHeap {
     ) -> Result<HeapRecount, E> {
         let found = self.header()?.read().clone();
         let mut right = FractalHeapHeader {
-            managed_objects: 0,
-            tiny_objects: 0,
+            managed_object_count: 0,
+            tiny_object_count: 0,
             tiny_bytes: 0,
-            huge_objects: 0,
+            huge_object_count: 0,
             huge_bytes: 0,
             ..found.clone()
         };
@@ -61,17 +61,17 @@ impl FractalHeap {
             let counted = self.decode_id(&found, id).and_then(|place| {
                 match &place {
                     HeapObjectLocation::Managed { length, .. } => {
-                        right.managed_objects = right.managed_objects.saturating_add(1);
+                        right.managed_object_count = right.managed_object_count.saturating_add(1);
                         used = used.saturating_add(*length);
                     }
                     HeapObjectLocation::Tiny(bytes) => {
-                        right.tiny_objects = right.tiny_objects.saturating_add(1);
+                        right.tiny_object_count = right.tiny_object_count.saturating_add(1);
                         right.tiny_bytes = right.tiny_bytes.saturating_add(bytes.len() as u64);
                     }
-                    HeapObjectLocation::Huge { .. } | HeapObjectLocation::HugeNumber(_) => {
+                    HeapObjectLocation::HugeDirect { .. } | HeapObjectLocation::HugeIndirect(_) => {
                         huge.extend(huge_object_key(&place));
                         let size = self.locate_huge_object(&found, place)?.object_bytes;
-                        right.huge_objects = right.huge_objects.saturating_add(1);
+                        right.huge_object_count = right.huge_object_count.saturating_add(1);
                         right.huge_bytes = right.huge_bytes.saturating_add(size);
                     }
                 }
@@ -83,7 +83,7 @@ impl FractalHeap {
         self.recount_heap_blocks(&found, used, &mut right)?;
         let (lost, lost_bytes) = self.find_lost_huge_objects(&found, &huge)?;
         // libhdf5 gives up a tree without objects even when it only reads, and fails.
-        let is_empty = found.huge_index.is_defined() && right.huge_objects == 0;
+        let is_empty = found.huge_index.is_defined() && right.huge_object_count == 0;
         let is_consistent = right == found && lost.is_empty() && !is_empty;
         Ok(HeapRecount { corrected_header: right, lost_huge_objects: lost, lost_huge_bytes: lost_bytes, is_consistent })
     }
@@ -103,7 +103,7 @@ impl FractalHeap {
         };
         right.free_bytes = self.object_space(found, found.root, found.root_rows).saturating_sub(used);
         if found.root_rows > 0 {
-            right.next_block = found.next_block.max(end);
+            right.next_block_offset = found.next_block_offset.max(end);
         }
         Ok(())
     }
@@ -125,23 +125,23 @@ impl FractalHeap {
             }
             Ok::<_, Error>(true)
         };
-        match (found.id_format(self.metadata.widths()).has_direct_huge_ids(), found.filtered.is_some()) {
+        match (found.id_format(self.metadata.widths()).has_direct_huge_ids(), found.filter_info.is_some()) {
             (true, false) => self.huge_object_tree(found, HugeDirectRecord::default()).for_each(&mut |record| {
                 let HugeDirectRecord { addr, length } = record;
-                add(HeapObjectLocation::Huge { addr, length, filter_mask: 0, size: length }, length)
+                add(HeapObjectLocation::HugeDirect { addr, length, filter_mask: 0, size: length }, length)
             })?,
             (true, true) => {
                 self.huge_object_tree(found, HugeDirectFilteredRecord::default()).for_each(&mut |record| {
-                    let HugeDirectFilteredRecord { addr, length, filter_mask, size } = record;
-                    add(HeapObjectLocation::Huge { addr, length, filter_mask, size }, size)
+                    let HugeDirectFilteredRecord { addr, length, filter_mask, unfiltered_size: size } = record;
+                    add(HeapObjectLocation::HugeDirect { addr, length, filter_mask, size }, size)
                 })?
             }
             (false, false) => self
                 .huge_object_tree(found, HugeIndirectRecord::default())
-                .for_each(&mut |record| add(HeapObjectLocation::HugeNumber(record.id), record.length))?,
+                .for_each(&mut |record| add(HeapObjectLocation::HugeIndirect(record.id), record.length))?,
             (false, true) => self
                 .huge_object_tree(found, HugeIndirectFilteredRecord::default())
-                .for_each(&mut |record| add(HeapObjectLocation::HugeNumber(record.id), record.size))?,
+                .for_each(&mut |record| add(HeapObjectLocation::HugeIndirect(record.id), record.unfiltered_size))?,
         }
         Ok((lost, bytes))
     }
@@ -156,12 +156,12 @@ impl FractalHeap {
         header.update(|header| {
             *header = FractalHeapHeader { free_space_manager: header.free_space_manager, ..corrected_header.clone() };
             // Those that are lost go one by one.
-            header.huge_objects = header.huge_objects.saturating_add(lost_huge_objects.len() as u64);
+            header.huge_object_count = header.huge_object_count.saturating_add(lost_huge_objects.len() as u64);
             header.huge_bytes = header.huge_bytes.saturating_add(*lost_huge_bytes);
         });
         lost_huge_objects.iter().try_for_each(|place| self.free_huge_object(&header, place))?;
         let shape = header.read().clone();
-        if shape.huge_index.is_defined() && shape.huge_objects == 0 {
+        if shape.huge_index.is_defined() && shape.huge_object_count == 0 {
             self.delete_huge_objects(&shape)?;
             header.update(|header| header.huge_index = h5live_format::Addr::UNDEFINED);
         }

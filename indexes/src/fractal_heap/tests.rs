@@ -59,7 +59,7 @@ fn object(number: usize, len: usize) -> Vec<u8> {
 fn check(heap: &FractalHeap, objects: &BTreeMap<Vec<u8>, Vec<u8>>) {
     let header = heap.header().unwrap().read().clone();
     let bytes: u64 = objects.values().map(|object| object.len() as u64).sum();
-    assert_eq!(header.managed_objects, objects.len() as u64);
+    assert_eq!(header.managed_object_count, objects.len() as u64);
     let (mut allocated, mut last) = (0, 0);
     heap.for_each_block(&header, &mut |block| {
         if block.addr.is_defined() && block.slot.size > 0 {
@@ -76,7 +76,7 @@ fn check(heap: &FractalHeap, objects: &BTreeMap<Vec<u8>, Vec<u8>>) {
     };
     assert_eq!(header.free_bytes + bytes, space);
     if header.root_rows > 0 {
-        assert_eq!(header.next_block, last);
+        assert_eq!(header.next_block_offset, last);
         assert_eq!(header.managed_space, header.table.row_offset(header.root_rows).unwrap());
     }
     for (id, bytes) in objects {
@@ -117,13 +117,13 @@ fn begins_with_a_single_block() {
     let heap = create(&cache, HeapParameters::LINKS);
     heap.insert_object(&object(0, 40), &[]).unwrap();
     let header = heap.header().unwrap().read().clone();
-    assert_eq!((header.root_rows, header.managed_space, header.next_block), (0, 512, 0));
+    assert_eq!((header.root_rows, header.managed_space, header.next_block_offset), (0, 512, 0));
     assert_eq!(header.free_bytes, 512 - 21 - 40);
     heap.insert_object(&object(0, 2000), &[]).unwrap();
     let header = heap.header().unwrap().read().clone();
     // Rows 0 to 2 have too small blocks, row 3 is the first of 2048 bytes: a third row is skipped.
     assert_eq!((header.root_rows, header.managed_space), (4, 16_384));
-    assert_eq!((header.allocated_space, header.next_block), (512 + 2048, 8192 + 2048));
+    assert_eq!((header.allocated_space, header.next_block_offset), (512 + 2048, 8192 + 2048));
 }
 
 #[test]
@@ -197,7 +197,7 @@ fn tiny_objects_lie_in_their_ids() {
     let heap = create(&cache, HeapParameters::LINKS);
     let id = heap.insert_object(b"tiny", &[]).unwrap();
     assert_eq!(heap.read_object(&id).unwrap(), b"tiny");
-    assert_eq!(heap.header().unwrap().read().tiny_objects, 1);
+    assert_eq!(heap.header().unwrap().read().tiny_object_count, 1);
     heap.remove_object(&id).unwrap();
     assert_eq!(heap.header().unwrap().read().tiny_bytes, 0);
 }
@@ -225,7 +225,7 @@ fn check_huge(create: impl Fn(&Arc<Cache>, HeapParameters) -> FractalHeap) {
     assert!(heap.reclaim_space().unwrap() && !heap.reclaim_space().unwrap());
     assert!(heap.read_object(&ids[3]).is_err() && heap.read_object(&ids[4]).is_err());
     let header = heap.header().unwrap().read().clone();
-    assert_eq!((header.huge_objects, header.next_huge_id), (49, 51));
+    assert_eq!((header.huge_object_count, header.next_huge_id), (49, 51));
     assert_eq!(header.huge_bytes, (0..50).map(|n| 5000 + n).sum::<u64>() - 5003 - 5004 + 7000);
     cache.flush(FlushScope::All).unwrap();
     assert!(reopened(&storage, heap.addr()).read_object(&ids[3]).is_err());
@@ -249,7 +249,7 @@ fn check_long_id(cache: &Cache, heap: &FractalHeap) {
     heap.remove_object(&id).unwrap();
     cache.flush(FlushScope::All).unwrap();
     heap.reclaim_space().unwrap();
-    assert_eq!(heap.header().unwrap().read().huge_objects, 0);
+    assert_eq!(heap.header().unwrap().read().huge_object_count, 0);
 }
 
 #[test]
@@ -368,7 +368,7 @@ fn a_heap_is_set_right_that_counts_objects_to_which_nothing_leads() {
             }
         }
         let header = heap.header().unwrap().read().clone();
-        assert_eq!((header.managed_objects, header.tiny_objects, header.huge_objects), (0, 0, 0));
+        assert_eq!((header.managed_object_count, header.tiny_object_count, header.huge_object_count), (0, 0, 0));
         assert!(!header.huge_index.is_defined());
     }
 }

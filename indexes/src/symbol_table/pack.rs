@@ -57,7 +57,7 @@ impl SymbolTable {
         for (addr, old) in nodes {
             let NodeEntries { keys, children } = NodeEntries::from_node(&old);
             let mut node = old.clone();
-            (node.left, node.right) = (at(node.left), at(node.right));
+            (node.left_sibling, node.right_sibling) = (at(node.left_sibling), at(node.right_sibling));
             let fits = node.set_entries(&keys, &children.into_iter().map(at).collect::<Vec<_>>());
             debug_assert!(fits, "it has the entries that it had");
             if at(addr) != addr {

@@ -52,7 +52,7 @@ impl DenseAttributes {
     }
 
     fn from_info(heap: FractalHeap, header: &CachedHeader, info: &AttributeInfo) -> Self {
-        let storage = DenseStorage::new(header.metadata(), heap, info.names, info.order);
+        let storage = DenseStorage::new(header.metadata(), heap, info.name_index, info.order_index);
         DenseAttributes { storage }
     }
 
@@ -63,9 +63,9 @@ impl DenseAttributes {
     pub fn create_empty(session: &NativeSession, header: &CachedHeader, info: &mut AttributeInfo) -> Result<Self> {
         let metadata = header.metadata();
         let heap = session.heaps.new_fractal_heap(metadata, &HeapParameters::ATTRIBUTES, None)?;
-        let storage = DenseStorage::create(metadata, heap, info.order.is_some())?;
-        (info.heap, info.names) = (storage.heap.addr(), storage.names.addr());
-        info.order = storage.order.as_ref().map(Btree2::addr);
+        let storage = DenseStorage::create(metadata, heap, info.order_index.is_some())?;
+        (info.heap, info.name_index) = (storage.heap.addr(), storage.names.addr());
+        info.order_index = storage.order.as_ref().map(Btree2::addr);
         Ok(DenseAttributes { storage })
     }
 
@@ -97,10 +97,10 @@ impl DenseAttributes {
         } else {
             let bytes = self.storage.heap.read_object(&record.heap_id)?;
             let decoded = decode_prefix::<AttributeMessage>(&bytes, header.widths());
-            decoded.map_err(|source| Error::Message { header: header.addr(), source })?.0
+            decoded.map_err(|source| Error::DamagedMessage { header: header.addr(), source })?.0
         };
         // Positions of dense attributes take four bytes, of which two are used.
-        Ok(StoredAttribute { message, creation_order: u16::try_from(record.order).unwrap_or(u16::MAX) })
+        Ok(StoredAttribute { message, creation_order: u16::try_from(record.creation_order).unwrap_or(u16::MAX) })
     }
 
     /// How a record compares with a name.
@@ -254,15 +254,19 @@ impl DenseAttributes {
         let heap_id = <[u8; 8]>::try_from(&id[..]);
         let heap_id =
             heap_id.map_err(|_| header.damaged_error("its heap has IDs of the length that its indexes hold"))?;
-        let order = old.as_ref().map_or(u32::from(creation_order), |old| old.order);
-        let record = AttributeNameRecord { heap_id, flags, order, hash: key.0 };
+        let order = old.as_ref().map_or(u32::from(creation_order), |old| old.creation_order);
+        let record = AttributeNameRecord { heap_id, flags, creation_order: order, hash: key.0 };
         if old.as_ref().is_some_and(|old| *old == record) {
             return Ok(());
         }
         self.storage.names.insert_or_overwrite(&record, |_| Ordering::Equal, compare)?;
         if let Some(tree) = &self.storage.order {
-            let record = AttributeOrderRecord { heap_id, flags, order };
-            tree.insert_or_overwrite(&record, |_| Ordering::Equal, |held| Ok::<_, Error>(held.order.cmp(&order)))?;
+            let record = AttributeOrderRecord { heap_id, flags, creation_order: order };
+            tree.insert_or_overwrite(
+                &record,
+                |_| Ordering::Equal,
+                |held| Ok::<_, Error>(held.creation_order.cmp(&order)),
+            )?;
         }
         Ok(())
     }
@@ -276,7 +280,7 @@ impl DenseAttributes {
         let removed = self.storage.names.remove(|record| self.compare_name(session, header, record, key))?;
         let Some(record) = removed else { return Ok(false) };
         if let Some(order) = &self.storage.order {
-            order.remove(|held| Ok::<_, Error>(held.order.cmp(&record.order)))?;
+            order.remove(|held| Ok::<_, Error>(held.creation_order.cmp(&record.creation_order)))?;
         }
         if record.flags & SHARED_FLAG == 0 {
             self.storage.heap.remove_object(&record.heap_id)?;
@@ -292,7 +296,7 @@ impl DenseAttributes {
     pub fn find_or_repair_inconsistency(&self, repair: bool) -> Result<bool> {
         let mut missing = HashMap::new();
         let recount = self.storage.heap.recount_contents(|each| {
-            self.storage.names.for_each(&mut |AttributeNameRecord { heap_id, flags, order, .. }| {
+            self.storage.names.for_each(&mut |AttributeNameRecord { heap_id, flags, creation_order: order, .. }| {
                 if flags & SHARED_FLAG == 0 {
                     each(&heap_id);
                 }
@@ -307,13 +311,18 @@ impl DenseAttributes {
             self.storage.heap.apply_recount(&recount)?;
         }
         let add = |tree: &Btree2<AttributeOrderRecord>, (order, heap_id), flags| {
-            let record = AttributeOrderRecord { heap_id, flags, order };
-            let by_position = |held: &AttributeOrderRecord| Ok::<_, Error>(held.order.cmp(&order));
+            let record = AttributeOrderRecord { heap_id, flags, creation_order: order };
+            let by_position = |held: &AttributeOrderRecord| Ok::<_, Error>(held.creation_order.cmp(&order));
             tree.insert_or_overwrite(&record, |_| Ordering::Equal, by_position)?;
             Ok(())
         };
-        let key = |record: &AttributeOrderRecord| (record.order, record.heap_id);
-        wrong |= self.storage.find_or_repair_order_index_fault(missing, (key, |record| record.order), add, repair)?;
+        let key = |record: &AttributeOrderRecord| (record.creation_order, record.heap_id);
+        wrong |= self.storage.find_or_repair_order_index_fault(
+            missing,
+            (key, |record| record.creation_order),
+            add,
+            repair,
+        )?;
         Ok(wrong)
     }
 

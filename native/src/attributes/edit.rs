@@ -32,8 +32,8 @@ fn attribute_info(header: &CachedHeader, held: &[(MessagePosition, StoredAttribu
     let prefix = header.prefix();
     let next = held.iter().map(|(_, held)| held.creation_order.saturating_add(1)).max().unwrap_or(0);
     Ok(AttributeInfo {
-        max_creation_order: prefix.attribute_order_tracked.then_some(next),
-        order: prefix.attributes_indexed.then_some(Addr::UNDEFINED),
+        next_creation_order: prefix.attribute_order_tracked.then_some(next),
+        order_index: prefix.attribute_order_indexed.then_some(Addr::UNDEFINED),
         ..AttributeInfo::default()
     })
 }
@@ -93,14 +93,14 @@ impl NativeSession {
             Some(dense) => dense.find_attribute(self, header, &message.name)?.is_none(),
             None => old.is_none(),
         };
-        let tracked = info.max_creation_order.is_some();
-        let position = old.map_or(info.max_creation_order.unwrap_or(UNTRACKED), |(_, held)| held.creation_order);
+        let tracked = info.next_creation_order.is_some();
+        let position = old.map_or(info.next_creation_order.unwrap_or(UNTRACKED), |(_, held)| held.creation_order);
         if is_new && position == u16::MAX && tracked {
             let what = "an object that keeps the order of creation and has had more than 65,535 attributes";
             return Err(Error::Model(ModelError::Unsupported(what)));
         }
         if is_new {
-            info.max_creation_order = info.max_creation_order.map(|next| next.saturating_add(1));
+            info.next_creation_order = info.next_creation_order.map(|next| next.saturating_add(1));
         }
         if let Some(dense) = dense {
             dense.add_flush_parent(header)?;
@@ -140,13 +140,13 @@ impl NativeSession {
     ) -> Result<()> {
         let dense = DenseAttributes::create_empty(self, header, &mut info)?;
         dense.add_flush_parent(header)?;
-        let tracked = info.max_creation_order.is_some();
+        let tracked = info.next_creation_order.is_some();
         let mut taken = BTreeSet::new();
         let mut position_of = |mut position: u16, info: &mut AttributeInfo| {
             // Some programs give attributes in a header the same position, which the index of positions cannot hold.
             while tracked && !taken.insert(position) {
-                position = info.max_creation_order.unwrap_or(UNTRACKED);
-                info.max_creation_order = Some(position.saturating_add(1));
+                position = info.next_creation_order.unwrap_or(UNTRACKED);
+                info.next_creation_order = Some(position.saturating_add(1));
                 if position == UNTRACKED {
                     return Err(header.damaged_error("attributes differ in their positions"));
                 }
@@ -166,7 +166,7 @@ impl NativeSession {
         }
         let position = position_of(position, &mut info)?;
         dense.insert_or_replace((self, header), &message.name, &AttributeSource::Message(message), position, before)?;
-        header.remove_and_replace_messages(MessageType::ATTRIBUTE, encode_info_message(header, &info)?)?;
+        header.remove_type_and_set_message(MessageType::ATTRIBUTE, encode_info_message(header, &info)?)?;
         dense.add_flush_parent(header)
     }
 
@@ -176,7 +176,7 @@ impl NativeSession {
         header.for_each_message(|spot, raw| {
             if raw.kind == MessageType::ATTRIBUTE && raw.flags.is_shared() {
                 let shared = decode_prefix::<SharedMessageReference>(&raw.body, header.widths());
-                let (shared, _) = shared.map_err(|source| Error::Message { header: header.addr(), source })?;
+                let (shared, _) = shared.map_err(|source| Error::DamagedMessage { header: header.addr(), source })?;
                 if let SharedMessageTarget::Heap(id) = shared.place {
                     found.push((spot, id));
                 }
@@ -242,8 +242,8 @@ impl NativeSession {
         }
         messages.into_iter().try_for_each(|message| header.add_message(message))?;
         *info = AttributeInfo {
-            max_creation_order: info.max_creation_order,
-            order: info.order.map(|_| Addr::UNDEFINED),
+            next_creation_order: info.next_creation_order,
+            order_index: info.order_index.map(|_| Addr::UNDEFINED),
             ..AttributeInfo::default()
         };
         put_info_message(header, info)?;

@@ -143,12 +143,12 @@ impl Native {
             profile: self.libver,
             user_block: self.user_block.clone(),
             readers: self.readers,
-            grace: self.grace,
-            reuse_unread: self.reuse_unread,
-            max_resting_bytes: self.max_resting,
-            headroom: self.headroom,
+            reuse_grace: self.grace,
+            reuse_when_exclusive: self.reuse_unread,
+            max_unreclaimed_bytes: self.max_resting,
+            eof_headroom_bytes: self.headroom,
             space: self.file_space(),
-            mapped: self.mapped,
+            use_mmap: self.mapped,
             offset_size: self.offset_size,
             take_over: self.take_over,
             metadata_cache_bytes: usize::try_from(self.metadata_cache).unwrap_or(usize::MAX),
@@ -160,8 +160,8 @@ impl Native {
             },
             takes_turns: self.takes_turns,
             leaves_live: self.leaves_live,
-            left_whole: self.left_whole,
-            names_writer: self.names_writer,
+            skips_recovery: self.left_whole,
+            reports_writer_process: self.names_writer,
             ..OpenOptions::default()
         }
     }

@@ -4,7 +4,8 @@ use h5live_format::messages::{
     AttributeInfo, AttributeMessage, Continuation, LinkInfo, LinkMessage, MessageType, SymbolTableMessage,
 };
 use h5live_format::{
-    Addr, ContinuationChunk, LocalHeapPrefix, ObjectHeader, RawMessage, Superblock, Widths, decode_prefix, decode_with,
+    Addr, ContinuationChunk, FirstHeaderChunk, LocalHeapPrefix, RawMessage, Superblock, Widths, decode_prefix,
+    decode_with,
 };
 use h5live_model::Name;
 
@@ -36,7 +37,7 @@ impl<'a> FileHead<'a> {
     fn new(bytes: &'a [u8]) -> Option<Self> {
         let superblock = Superblock::decode(bytes).ok()?;
         let head = FileHead { bytes, superblock };
-        let extension = head.superblock.extension;
+        let extension = head.superblock.extension_or_free_space;
         if head.superblock.version < 2 || !extension.is_defined() {
             return Some(head);
         }
@@ -55,8 +56,8 @@ impl<'a> FileHead<'a> {
 
     /// The messages of an object header; `None` if some of it is further behind, or damaged.
     fn messages(&self, header: Addr) -> Option<Vec<RawMessage>> {
-        let (first, _) = decode_prefix::<ObjectHeader>(self.bytes_from(header)?, self.widths()).ok()?;
-        let ObjectHeader { prefix, mut messages } = first;
+        let (first, _) = decode_prefix::<FirstHeaderChunk>(self.bytes_from(header)?, self.widths()).ok()?;
+        let FirstHeaderChunk { prefix, mut messages } = first;
         let (mut seen, mut chunks) = (0, 1);
         while let Some(message) = messages.get(seen) {
             seen += 1;
@@ -109,7 +110,7 @@ impl<'a> FileHead<'a> {
     /// Whether the heap of a symbol table has the bytes of one of the names. They stay there when the link was deleted.
     fn heap_may_have(&self, heap: Addr, names: &[Name]) -> Option<bool> {
         let (heap, _) = decode_prefix::<LocalHeapPrefix>(self.bytes_from(heap)?, self.widths()).ok()?;
-        let stored = self.bytes_from(heap.data)?.get(..usize::try_from(heap.size).ok()?)?;
+        let stored = self.bytes_from(heap.data)?.get(..usize::try_from(heap.data_size).ok()?)?;
         let has = |name: &Name| stored.windows(name.as_bytes().len().max(1)).any(|bytes| bytes == name.as_bytes());
         Some(names.iter().any(has))
     }

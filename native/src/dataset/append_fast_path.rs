@@ -78,7 +78,7 @@ impl NativeDataset {
         let (session, old) = (&self.session, self.state());
         let widths = session.cache.widths();
         let spec = spec_with_extent(&old.spec, dims)?;
-        let Some((header, extent_message)) = ExtentMessage::encode_in_first_header_chunk(&old, &spec, widths)? else {
+        let Some((header, extent_message)) = ExtentMessage::encode_if_in_first_chunk(&old, &spec, widths)? else {
             return Ok((false, None));
         };
         let new = Arc::new(DatasetState { spec: Arc::new(spec), ..DatasetState::clone(&old) });

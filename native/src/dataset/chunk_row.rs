@@ -42,7 +42,7 @@ impl NativeDataset {
                 let range = begin..begin + run.len();
                 begin = range.end;
                 let place = run.first().copied().unwrap_or_default();
-                let proxy = cache.write_raw_through(owner, place, 0, &bytes(range.clone()))?;
+                let proxy = cache.write_new_raw(owner, place, 0, &bytes(range.clone()))?;
                 row.runs.push((range, proxy));
             }
             Ok(())
@@ -85,7 +85,7 @@ impl NativeDataset {
                 let Some(coord) = coords.next() else { return Ok(()) };
                 state.layout.set_chunk(
                     &coord,
-                    ChunkIndexEntry { addr: *addr, size: 0, filter_mask: 0 },
+                    ChunkIndexEntry { addr: *addr, stored_size: 0, filter_mask: 0 },
                     proxy.as_ref(),
                 )?;
             }

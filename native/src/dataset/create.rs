@@ -36,7 +36,7 @@ const DATASET_ROOM_BYTES: usize = 160;
 
 /// Bytes of the messages of a new dataset with a header of version 1, with unused space for attributes: the number of
 /// libhdf5.
-const V1_DATASET_ROOM: ReservedHeaderSpace = ReservedHeaderSpace::UpTo(256);
+const V1_DATASET_ROOM: ReservedHeaderSpace = ReservedHeaderSpace::UpToTotal(256);
 
 /// Most bytes of a compact dataset: its layout message must fit its size field.
 const MAX_COMPACT_BYTES: u64 = 65_520;
@@ -74,7 +74,7 @@ pub(crate) fn create_dataset(
             messages.rotate_left(1);
             ReservedHeaderSpace::BeforeLast(DATASET_ROOM_BYTES)
         }
-        _ => ReservedHeaderSpace::More(DATASET_ROOM_BYTES),
+        _ => ReservedHeaderSpace::AtEnd(DATASET_ROOM_BYTES),
     };
     let header = session.create_header(object, prefix, messages, room)?;
     if let Some((at, heap, data)) = names {
@@ -233,7 +233,7 @@ fn create_chunked_storage(session: &NativeSession, spec: &DatasetSpec, dims: &[u
         _ => CHUNK_BTREE2,
     };
     Ok(LayoutClass::Chunked(ChunkedStorage {
-        dims: dims.to_vec(),
+        chunk_dims: dims.to_vec(),
         element_size: spec.datatype.size().into(),
         unfiltered_partial_chunks: spec.unfiltered_partial_chunks,
         index,
@@ -243,7 +243,7 @@ fn create_chunked_storage(session: &NativeSession, spec: &DatasetSpec, dims: &[u
 
 /// Whether a file of this profile holds chunk indexes other than version 1 B-trees.
 fn uses_version_4_indexes(profile: LibVer, unfiltered_partial_chunks: bool, chunk_bytes: u64) -> bool {
-    profile.has_chunk_indexes() || unfiltered_partial_chunks || chunk_bytes > MAX_OLD_CHUNK_BYTES
+    profile.has_version_4_chunk_indexes() || unfiltered_partial_chunks || chunk_bytes > MAX_OLD_CHUNK_BYTES
 }
 
 /// Whether a fixed array has room for every chunk that the dataset can come to have.
@@ -308,7 +308,7 @@ fn create_external_file_list(
         }
     }
     let space = session.cache.space();
-    let heap = LocalHeapPrefix { size: end, free: None, data: space.alloc(end, SpaceKind::Metadata)? };
+    let heap = LocalHeapPrefix { data_size: end, free_list_head: None, data: space.alloc(end, SpaceKind::Metadata)? };
     let at = space.alloc(LocalHeapPrefix::prefix_size(widths) as u64, SpaceKind::Metadata)?;
     Ok((ExternalFiles { heap: at, files }, heap, data))
 }

@@ -23,7 +23,7 @@ impl NativeDataset {
         let _lock = self.session.lock_header(self.shared.header_addr);
         let mut state = self.shared.state.write();
         let spec = spec_with_extent(&state.spec, dims)?;
-        let written = match ExtentMessage::encode_in_first_header_chunk(&state, &spec, self.session.cache.widths())? {
+        let written = match ExtentMessage::encode_if_in_first_chunk(&state, &spec, self.session.cache.widths())? {
             Some((header, said)) => header.update(|header| said.write_into(header)),
             None => false,
         };
@@ -132,7 +132,7 @@ impl NativeDataset {
         let mut cleared = 0;
         let mut clear = |chunk: StoredChunk| {
             let at = chunk.offset.map_or(Addr::UNDEFINED, Addr::new);
-            cache.check_allocation_limit(at, chunk.size)?;
+            cache.check_memory_limit(at, chunk.size)?;
             let bytes = state.spec.repeated_fill_value(chunk.size as usize);
             self.overwrite_chunk(state, at, (0, bytes), ReplacedBytesVisibility::BeyondExtent)?;
             cleared += 1;

@@ -2,7 +2,7 @@
 
 use h5live_cache::Handle;
 use h5live_format::messages::{DataspaceMessage, MessageType};
-use h5live_format::{ObjectHeader, Widths, encode_with_size_hint};
+use h5live_format::{FirstHeaderChunk, Widths, encode_with_size_hint};
 use h5live_model::{DatasetSpec, Dataspace, Layout};
 
 use super::state::DatasetState;
@@ -39,11 +39,11 @@ impl ExtentMessage {
     ///
     /// # Errors
     /// If the extent does not fit the format.
-    pub fn encode_in_first_header_chunk<'a>(
+    pub fn encode_if_in_first_chunk<'a>(
         state: &'a DatasetState,
         spec: &DatasetSpec,
         widths: Widths,
-    ) -> Result<Option<(&'a Handle<ObjectHeader>, Self)>> {
+    ) -> Result<Option<(&'a Handle<FirstHeaderChunk>, Self)>> {
         let first = state.layout.header().and_then(|header| header.find_in_first_chunk(MessageType::DATASPACE));
         let Some((header, spot)) = first else { return Ok(None) };
         let version = {
@@ -68,7 +68,7 @@ impl ExtentMessage {
     }
 
     /// Puts it there, and says whether there was a place for it.
-    pub fn write_into(&self, header: &mut ObjectHeader) -> bool {
+    pub fn write_into(&self, header: &mut FirstHeaderChunk) -> bool {
         let message =
             header.messages.get_mut(self.message_index).filter(|message| message.kind == MessageType::DATASPACE);
         let place = message.and_then(|message| message.body.get_mut(..self.body.len()));

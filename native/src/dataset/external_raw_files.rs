@@ -36,7 +36,7 @@ pub(super) fn external_pieces(header: &CachedHeader) -> Result<Vec<ExternalPiece
     let metadata = header.metadata();
     let prefix_len = LocalHeapPrefix::prefix_size(header.widths()) as u64;
     let prefix = metadata.load(message.heap, prefix_len, LocalHeapPrefix::default)?.read().clone();
-    let names = metadata.load(prefix.data, prefix.size, LocalHeapData::default)?;
+    let names = metadata.load(prefix.data, prefix.data_size, LocalHeapData::default)?;
     let names = names.read();
     let piece = |file: &h5live_format::messages::ExternalFile| {
         let name = names.string_bytes(file.name_offset);
@@ -77,7 +77,7 @@ impl ExternalRawFiles {
         let Some(folder) = &self.folder else {
             let rule = "the HDF5 file is not in the file system, so the files that it names are not opened";
             let source = io::Error::new(io::ErrorKind::Unsupported, rule);
-            return Err(Error::External { file: name.to_owned(), source });
+            return Err(Error::ExternalRawFile { file: name.to_owned(), source });
         };
         let candidates = candidate_paths(folder, name);
         let mut options = OpenOptions::new();
@@ -99,7 +99,7 @@ impl ExternalRawFiles {
                 Err(error) => failure = error,
             }
         }
-        Err(Error::External { file: name.to_owned(), source: failure })
+        Err(Error::ExternalRawFile { file: name.to_owned(), source: failure })
     }
 
     /// Calls `each` with the files that hold `len` bytes of the dataset from `at` on: the file, where the bytes are in
@@ -122,15 +122,16 @@ impl ExternalRawFiles {
             };
             let end = done.saturating_add(usize::try_from(left).unwrap_or(usize::MAX)).min(len);
             let name = path_of_name(&piece.name);
-            let failed = |source| Error::External { file: name.clone(), source };
+            let failed = |source| Error::ExternalRawFile { file: name.clone(), source };
             let start = piece.offset.checked_add(at).ok_or_else(|| failed(io::ErrorKind::InvalidInput.into()))?;
             each(self.open_file(&name, write)?, start, done..end).map_err(failed)?;
             (at, done) = (0, end);
         }
         match self.pieces.last().filter(|_| done < len) {
-            Some(last) => {
-                Err(Error::External { file: path_of_name(&last.name), source: io::ErrorKind::UnexpectedEof.into() })
-            }
+            Some(last) => Err(Error::ExternalRawFile {
+                file: path_of_name(&last.name),
+                source: io::ErrorKind::UnexpectedEof.into(),
+            }),
             None => Ok(()),
         }
     }
@@ -138,7 +139,7 @@ impl ExternalRawFiles {
     /// Reads `into.len()` bytes of the dataset from `at` on. Bytes beyond the end of a file are zero.
     ///
     /// # Errors
-    /// [`Error::External`] if a file does not exist or cannot be read, or if the files do not hold all
+    /// [`Error::ExternalRawFile`] if a file does not exist or cannot be read, or if the files do not hold all
     /// elements.
     pub fn read(&self, at: u64, into: &mut [u8]) -> Result<()> {
         self.for_each_file_range(at, into.len(), false, |file, start, range| {
@@ -152,8 +153,8 @@ impl ExternalRawFiles {
     /// Writes bytes of the dataset from `at` on. Files that are not there are made.
     ///
     /// # Errors
-    /// [`Error::External`] if a file cannot be written, or if the files have no room for all elements;
-    /// [`Error::ExternalHdf5`] if a process writes one of them as an HDF5 file.
+    /// [`Error::ExternalRawFile`] if a file cannot be written, or if the files have no room for all elements;
+    /// [`Error::RawFileIsHdf5`] if a process writes one of them as an HDF5 file.
     pub fn write(&self, at: u64, bytes: &[u8]) -> Result<()> {
         self.for_each_file_range(at, bytes.len(), true, |file, start, range| file.write_at(&bytes[range], start))
     }
@@ -164,7 +165,7 @@ fn refuse_live_hdf5(name: &Path, path: &Path, file: &FileStorage) -> Result<()> 
     match locate_superblock(file) {
         Err(h5live_swmr::Error::NotHdf5) => Ok(()),
         _ => match FileReplacement::claim(path) {
-            Err(source) => Err(Error::ExternalHdf5 { file: name.to_owned(), source }),
+            Err(source) => Err(Error::RawFileIsHdf5 { file: name.to_owned(), source }),
             Ok(_) => Ok(()),
         },
     }

@@ -59,7 +59,7 @@ impl NativeSession {
     pub(super) fn alloc_raw_space(&self, bytes: u64) -> Result<(Addr, u64)> {
         let space = self.cache.space();
         let end = space.allocated_end();
-        let (addr, zeros) = space.alloc_with_zero_start(bytes, SpaceKind::Raw)?;
+        let (addr, zeros) = space.alloc_with_zero_tail_offset(bytes, SpaceKind::Raw)?;
         let is_trusted = self.mutant.trusts_unallocated_zeros() && addr.get().is_some_and(|at| at >= end);
         Ok((addr, if is_trusted { 0 } else { zeros }))
     }
@@ -71,7 +71,7 @@ impl NativeSession {
     pub(super) fn alloc_filled_space(&self, spec: &DatasetSpec, bytes: u64) -> Result<Addr> {
         let (addr, zeros) = self.alloc_raw_space(bytes)?;
         // Bytes that must wait for a flush are in memory.
-        self.write_fill_values(spec, addr, (bytes, zeros), || Ok(self.cache.check_allocation_limit(addr, bytes)?))?;
+        self.write_fill_values(spec, addr, (bytes, zeros), || Ok(self.cache.check_memory_limit(addr, bytes)?))?;
         Ok(addr)
     }
 
@@ -96,7 +96,7 @@ impl NativeSession {
                 spec.fill_into(at, &mut piece);
             }
             let part = piece.get(..len as usize).unwrap_or(&piece);
-            if self.cache.write_raw_through(Owner::FILE, addr, at, part)?.is_some() {
+            if self.cache.write_new_raw(Owner::FILE, addr, at, part)?.is_some() {
                 waits()?;
             }
             at += len;

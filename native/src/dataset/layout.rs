@@ -197,7 +197,8 @@ impl NativeLayout {
             true => ChunkEntryFormat::Unfiltered,
             false => ChunkEntryFormat::filtered(bytes, version, header.widths().length),
         };
-        let grid = ChunkGrid::new(&chunks.dims).ok_or_else(|| header.damaged_error("chunks have no dimension of 0"))?;
+        let grid =
+            ChunkGrid::new(&chunks.chunk_dims).ok_or_else(|| header.damaged_error("chunks have no dimension of 0"))?;
         let line = || {
             LinearChunkOrder::new(&grid, spec.dataspace.max_dims())
                 .ok_or_else(|| header.damaged_error("chunks are of the dataset's rank"))
@@ -240,7 +241,7 @@ impl NativeLayout {
     }
 
     /// Whether the first chunk of the header is all of it.
-    pub fn has_single_chunk_header(&self) -> bool {
+    pub fn has_header_without_continuation(&self) -> bool {
         match self {
             NativeLayout::Single(root, _) | NativeLayout::Chunked(_, root, _) => root.is_single_chunk_header,
             _ => false,
@@ -275,7 +276,11 @@ impl NativeLayout {
                 let addr = root.index_addr();
                 let filtered = *root.filtered_single_chunk.lock();
                 let here = addr.is_defined() && coord.scaled().iter().all(|at| *at == 0);
-                Ok(here.then_some(ChunkIndexEntry { addr, size: filtered.size, filter_mask: filtered.filter_mask }))
+                Ok(here.then_some(ChunkIndexEntry {
+                    addr,
+                    stored_size: filtered.size,
+                    filter_mask: filtered.filter_mask,
+                }))
             }
             NativeLayout::Chunked(index, ..) => Ok(index.get_chunk_entry(coord)?),
         }
@@ -299,13 +304,13 @@ impl NativeLayout {
                     LayoutClass::Chunked(chunks) => {
                         chunks.addr = entry.addr;
                         if let IndexKind::Single { filtered: Some(chunk) } = &mut chunks.index {
-                            *chunk = SingleChunkFilterInfo { size: entry.size, filter_mask: entry.filter_mask };
+                            *chunk = SingleChunkFilterInfo { size: entry.stored_size, filter_mask: entry.filter_mask };
                         }
                     }
                     _ => {}
                 })?;
                 *root.filtered_single_chunk.lock() =
-                    SingleChunkFilterInfo { size: entry.size, filter_mask: entry.filter_mask };
+                    SingleChunkFilterInfo { size: entry.stored_size, filter_mask: entry.filter_mask };
                 root.index_addr.store(entry.addr.get().unwrap_or(u64::MAX), Ordering::Release);
                 proxy.map_or(Ok(()), |proxy| root.add_dependency(proxy, DependencyKind::LayoutRaw))
             }

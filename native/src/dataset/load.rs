@@ -79,7 +79,7 @@ fn decode_layout(session: &NativeSession, header: &CachedHeader, storage: &Layou
             (Layout::External(external_raw_files::external_pieces(header)?), false)
         }
         LayoutClass::Contiguous { .. } => (Layout::Contiguous, false),
-        LayoutClass::Chunked(chunks) => (Layout::Chunked(chunks.dims.clone()), chunks.unfiltered_partial_chunks),
+        LayoutClass::Chunked(chunks) => (Layout::Chunked(chunks.chunk_dims.clone()), chunks.unfiltered_partial_chunks),
         LayoutClass::Virtual { heap, index } => {
             (Layout::Virtual(load_virtual_sources(session, header, *heap, *index)?), false)
         }
@@ -106,7 +106,7 @@ fn decode_spec(
         message.flags.is_shared().then(|| decode_prefix::<SharedMessageReference>(&message.body, header.widths()))
     });
     let shared = shared.flatten();
-    let shared = shared.transpose().map_err(|source| Error::Message { header: header.addr(), source })?;
+    let shared = shared.transpose().map_err(|source| Error::DamagedMessage { header: header.addr(), source })?;
     let committed = committed_datatype(shared.as_ref().map(|(shared, _)| shared));
     Ok(DatasetSpec { datatype, committed, dataspace, layout, filters, fill, unfiltered_partial_chunks })
 }

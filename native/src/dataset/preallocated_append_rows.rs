@@ -44,7 +44,7 @@ pub(crate) struct PreallocatedAppendRows {
 impl SequentialAppends {
     /// Counts an append into `coord` that makes the dataset grow along `axis`. Returns the number of rows of chunks, each of
     /// `row_width` chunks, that came one after the other and whole: the extent held none of a row before all of it was there.
-    pub fn count_append(found: &mut Option<Self>, axis: usize, coord: &ChunkCoord, row_width: u64) -> u64 {
+    pub fn count_consecutive_rows(found: &mut Option<Self>, axis: usize, coord: &ChunkCoord, row_width: u64) -> u64 {
         let index = |coord: &ChunkCoord| coord.scaled().get(axis).copied();
         let before = found.take().filter(|row| row.axis == axis);
         let (number, chunks_in_row) = match before.as_ref().map(|row| (row, index(&row.last_chunk))) {

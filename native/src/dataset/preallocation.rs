@@ -106,7 +106,7 @@ impl NativeDataset {
         (axis, dims): (usize, &[u64]),
     ) -> Result<Option<PreallocatedAppendRows>> {
         let chunk = state.spec.chunk_dims().unwrap_or_default();
-        let number = SequentialAppends::count_append(row, axis, coord, row_width(axis, dims, chunk));
+        let number = SequentialAppends::count_consecutive_rows(row, axis, coord, row_width(axis, dims, chunk));
         let is_plain = matches!(state.layout, NativeLayout::Chunked(_, _, ChunkEntryFormat::Unfiltered))
             && state.layout.can_move_chunks();
         let size = state.spec.chunk_bytes().filter(|size| (1..=MAX_PREALLOCATED_CHUNK_BYTES).contains(size));

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use h5live_cache::Owner;
 use h5live_format::messages::{DataspaceMessage, MessageType};
-use h5live_format::{ObjectHeader, Widths, decode_prefix, lookup3};
+use h5live_format::{FirstHeaderChunk, Widths, decode_prefix, lookup3};
 use h5live_model::DatasetSpec;
 
 use super::NativeDataset;
@@ -62,11 +62,11 @@ impl DatasetState {
     fn matches_image(&self, image: &[u8], widths: Widths) -> bool {
         let first = self.layout.header().and_then(|header| header.find_in_first_chunk(MessageType::DATASPACE));
         let Some((first, _)) =
-            first.filter(|_| self.layout.has_single_chunk_header() && image.len() == self.header_len)
+            first.filter(|_| self.layout.has_header_without_continuation() && image.len() == self.header_len)
         else {
             return false;
         };
-        decode_prefix::<ObjectHeader>(image, widths).is_ok_and(|(header, _)| header == *first.read())
+        decode_prefix::<FirstHeaderChunk>(image, widths).is_ok_and(|(header, _)| header == *first.read())
     }
 
     /// The state of a header that is completely in `image`, which was read at `since`. `None` if it differs in more

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use h5live_cache::Handle;
 use h5live_format::messages::DataspaceMessage;
-use h5live_format::{ObjectHeader, PatchableImage, Widths, encode_with_size_hint};
+use h5live_format::{FirstHeaderChunk, PatchableImage, Widths, encode_with_size_hint};
 use h5live_model::{Dataspace, Shape, UNLIMITED};
 use smallvec::SmallVec;
 
@@ -32,7 +32,7 @@ pub(crate) struct RepeatedAppend {
     pub(super) axis: usize,
     /// The extent after the last of them.
     pub(super) dims: SmallVec<[u64; 4]>,
-    pub(super) header: Handle<ObjectHeader>,
+    pub(super) header: Handle<FirstHeaderChunk>,
     /// The header's edition then.
     pub(super) header_version: u64,
     /// The message with the extent, and where its body states that of the dimension.
@@ -47,7 +47,7 @@ impl RepeatedAppend {
     pub fn new(
         old: &DatasetState,
         new: &DatasetState,
-        (header, first, edition): (&Handle<ObjectHeader>, &ObjectHeader, u64),
+        (header, first, edition): (&Handle<FirstHeaderChunk>, &FirstHeaderChunk, u64),
         extent_message: &ExtentMessage,
         image: Vec<u8>,
         widths: Widths,

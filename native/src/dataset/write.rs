@@ -61,7 +61,7 @@ impl NativeDataset {
     /// Makes raw data that may lead to objects of a global heap wait for the objects that were written lately.
     fn add_heap_dependency(&self, state: &DatasetState, proxy: &ChunkProxy) -> Result<()> {
         match state.spec.datatype.has_vlen_or_references() {
-            true => self.session.global_heap.add_flush_parent(proxy, DependencyKind::ChunkHeap),
+            true => self.session.global_heap.add_flush_parent(proxy, DependencyKind::ChunkGlobalHeap),
             false => Ok(()),
         }
     }
@@ -99,18 +99,18 @@ impl NativeDataset {
                 (0, bytes.to_vec()),
                 ReplacedBytesVisibility::Unreachable,
             )),
-            false => cache.write_raw_through(owner, addr, 0, bytes)?,
+            false => cache.write_new_raw(owner, addr, 0, bytes)?,
         };
         let operation = cache.begin_atomic_change();
         if let Some(proxy) = &proxy {
             self.add_heap_dependency(&state, proxy)?;
         }
         let size = if filtered { bytes.len() as u64 } else { 0 };
-        let element = ChunkIndexEntry { addr, size, filter_mask };
+        let element = ChunkIndexEntry { addr, stored_size: size, filter_mask };
         if !moves {
             state.layout.set_chunk(coord, element, proxy.as_ref())?;
         } else if let Some(old) = state.layout.replace_chunk(coord, element, proxy.as_ref())? {
-            let size = if filtered { old.size } else { bytes.len() as u64 };
+            let size = if filtered { old.stored_size } else { bytes.len() as u64 };
             cache.free_raw(Some(owner), old.addr, size);
         }
         drop(operation);
@@ -151,7 +151,8 @@ impl NativeDataset {
         let size = state.spec.chunk_bytes().unwrap_or(0);
         let range = checked_part(size, at, bytes)?;
         let stored = state.layout.locate_chunk(coord)?;
-        let Some(stored) = stored.filter(|stored| stored.size == size && state.skips_all_filters(stored.filter_mask))
+        let Some(stored) =
+            stored.filter(|stored| stored.stored_size == size && state.skips_all_filters(stored.filter_mask))
         else {
             return Err(Error::invalid("part of a filtered chunk cannot be overwritten"));
         };
@@ -214,7 +215,7 @@ impl NativeDataset {
         };
         let (cache, owner) = (&self.session.cache, Owner::new(self.shared.header_addr));
         check_allocated(cache, stored.addr, at, bytes.len() as u64)?;
-        let proxy = cache.write_raw_through(owner, stored.addr, at, bytes)?;
+        let proxy = cache.write_new_raw(owner, stored.addr, at, bytes)?;
         let operation = cache.begin_atomic_change();
         if let Some(proxy) = &proxy {
             state.layout.make_header_wait_for_raw_data(proxy)?;
@@ -286,7 +287,7 @@ impl NativeDataset {
             (at, Cow::Borrowed(bytes))
         };
         let proxy = match when {
-            WriteTime::Now => cache.write_raw_through(owner, addr, offset, &raw)?,
+            WriteTime::Now => cache.write_new_raw(owner, addr, offset, &raw)?,
             WriteTime::AtFlush => {
                 let raw = (offset, raw.into_owned());
                 Some(cache.enqueue_raw_with_visibility(owner, addr, raw, ReplacedBytesVisibility::Unreachable))
@@ -296,7 +297,7 @@ impl NativeDataset {
         if let Some(proxy) = &proxy {
             self.add_heap_dependency(state, proxy)?;
         }
-        state.layout.set_chunk(coord, ChunkIndexEntry { addr, size: 0, filter_mask: 0 }, proxy.as_ref())?;
+        state.layout.set_chunk(coord, ChunkIndexEntry { addr, stored_size: 0, filter_mask: 0 }, proxy.as_ref())?;
         drop(operation);
         Ok(cache.flush_over_budget()?)
     }
@@ -334,7 +335,7 @@ fn checked_part(size: u64, at: u64, bytes: &[u8]) -> Result<Range<u64>> {
 
 /// Refuses bytes of the chunk at `chunk`, from an offset in it on, that the file does not have.
 fn check_allocated(cache: &Cache, chunk: Addr, offset: u64, len: u64) -> Result<()> {
-    let Some(begin) = chunk.get() else { return Err(h5live_cache::Error::Undefined.into()) };
+    let Some(begin) = chunk.get() else { return Err(h5live_cache::Error::UndefinedAddr.into()) };
     let begin = begin.saturating_add(offset);
     let end = cache.space().allocated_end();
     if begin.checked_add(len).is_some_and(|last| last <= end) {

@@ -5,7 +5,7 @@
 
 use h5live_cache::{DependencyKind, Owner, SpaceKind};
 use h5live_format::messages::{Continuation, Message, MessageType, ReferenceCount};
-use h5live_format::{Addr, ContinuationChunk, MessageFlags, ObjectHeader, ObjectHeaderPrefix, RawMessage, Width};
+use h5live_format::{Addr, ContinuationChunk, FirstHeaderChunk, MessageFlags, ObjectHeaderPrefix, RawMessage, Width};
 use h5live_indexes::ObjectMetadataAccess;
 use smallvec::smallvec;
 
@@ -20,11 +20,11 @@ use crate::{Error, Result};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReservedHeaderSpace {
     /// This many.
-    More(usize),
+    AtEnd(usize),
     /// This many, before the last message.
     BeforeLast(usize),
     /// As many as make all messages take this many.
-    UpTo(usize),
+    UpToTotal(usize),
 }
 
 /// Structures begin at multiples of this many bytes.
@@ -59,10 +59,10 @@ impl CachedHeader {
             message.body.resize(message.body.len().next_multiple_of(sizes.alignment_bytes));
         }
         let unused = match room {
-            ReservedHeaderSpace::More(len) | ReservedHeaderSpace::BeforeLast(len) => {
+            ReservedHeaderSpace::AtEnd(len) | ReservedHeaderSpace::BeforeLast(len) => {
                 len.next_multiple_of(sizes.alignment_bytes)
             }
-            ReservedHeaderSpace::UpTo(len) => {
+            ReservedHeaderSpace::UpToTotal(len) => {
                 let used: usize = messages.iter().map(|message| sizes.message_bytes(message)).sum();
                 len.saturating_sub(used.saturating_add(sizes.message_header_bytes))
             }
@@ -73,7 +73,7 @@ impl CachedHeader {
         // room.
         for _ in 0..3 {
             let area = used + sizes.message_header_bytes + unused;
-            prefix.size = area as u64;
+            prefix.messages_size = area as u64;
             prefix.size_width = match area {
                 0..=0xff => Width::ONE,
                 0x100..=0xffff => Width::TWO,
@@ -86,7 +86,7 @@ impl CachedHeader {
         prefix.message_count = u16::try_from(messages.len()).unwrap_or(u16::MAX);
         let addr = cache.space().alloc(prefix.first_chunk_len(), SpaceKind::Metadata)?;
         let metadata = ObjectMetadataAccess::new(cache.clone(), Owner::new(addr));
-        let first = cache.insert_entry(addr, metadata.owner(), ObjectHeader { prefix, messages });
+        let first = cache.insert_entry(addr, metadata.owner(), FirstHeaderChunk { prefix, messages });
         Ok(CachedHeader { metadata, prefix, chunks: smallvec![HeaderChunk::First(first)] })
     }
 
@@ -293,7 +293,7 @@ impl CachedHeader {
             match chunk {
                 HeaderChunk::First(first) => first.update(|first| {
                     let frame = self.message_sizes().message_header_bytes;
-                    let mut left = usize::try_from(first.prefix.size).unwrap_or(0);
+                    let mut left = usize::try_from(first.prefix.messages_size).unwrap_or(0);
                     first.messages.clear();
                     while let Some(room) = left.checked_sub(frame) {
                         first.messages.push(RawMessage::unused(room.min(MAX_NIL_BYTES)));

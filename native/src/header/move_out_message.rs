@@ -16,7 +16,7 @@ impl CachedHeader {
     ///
     /// # Errors
     /// If there is no space for a new chunk. The header is then unchanged.
-    pub fn remove_and_replace_messages(&mut self, removed_type: MessageType, new: RawMessage) -> Result<()> {
+    pub fn remove_type_and_set_message(&mut self, removed_type: MessageType, new: RawMessage) -> Result<()> {
         let sizes = self.message_sizes();
         if self.chunks[1..].iter().any(|chunk| chunk.with_messages(|held| held.iter().any(must_stay_in_first_chunk))) {
             return self.move_out_in_place(removed_type, new);

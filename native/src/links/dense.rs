@@ -33,7 +33,7 @@ impl DenseLinks {
     pub fn open(session: &NativeSession, header: &CachedHeader, info: &LinkInfo) -> Self {
         let metadata = header.metadata();
         let heap = session.heaps.fractal_heap(metadata, info.heap);
-        let storage = Arc::new(DenseStorage::new(metadata, heap, info.names, info.order));
+        let storage = Arc::new(DenseStorage::new(metadata, heap, info.name_index, info.order_index));
         DenseLinks { storage, follows: session.is_follower() }
     }
 
@@ -61,10 +61,10 @@ impl DenseLinks {
         // The filters of a group are those of its heap.
         let filters = header.get_message::<FilterPipelineMessage>()?;
         let heap = session.heaps.new_fractal_heap(metadata, &HeapParameters::LINKS, filters)?;
-        let storage = Arc::new(DenseStorage::create(metadata, heap, info.order.is_some())?);
-        (info.heap, info.names) = (storage.heap.addr(), storage.names.addr());
-        info.order = storage.order.as_ref().map(Btree2::addr);
-        storage.depend_on_heap()?;
+        let storage = Arc::new(DenseStorage::create(metadata, heap, info.order_index.is_some())?);
+        (info.heap, info.name_index) = (storage.heap.addr(), storage.names.addr());
+        info.order_index = storage.order.as_ref().map(Btree2::addr);
+        storage.make_indexes_wait_for_heap()?;
         Ok(DenseLinks { storage, follows: false })
     }
 
@@ -91,7 +91,7 @@ impl DenseLinks {
 
     pub fn decode_link(header: &CachedHeader, bytes: &[u8]) -> Result<LinkMessage> {
         let decoded = decode_prefix::<LinkMessage>(bytes, header.widths());
-        Ok(decoded.map_err(|source| Error::Message { header: header.addr(), source })?.0)
+        Ok(decoded.map_err(|source| Error::DamagedMessage { header: header.addr(), source })?.0)
     }
 
     /// How a record compares with a name.
@@ -233,8 +233,8 @@ impl DenseLinks {
                 continue;
             };
             if let (Some(order), Some(position)) = (&self.storage.order, link.creation_order) {
-                let record = LinkOrderRecord { order: position, heap_id };
-                order.insert_if_absent(&record, |record| Ok::<_, Error>(record.order.cmp(&position)))?;
+                let record = LinkOrderRecord { creation_order: position, heap_id };
+                order.insert_if_absent(&record, |record| Ok::<_, Error>(record.creation_order.cmp(&position)))?;
             }
             return Ok(true);
         }
@@ -250,7 +250,7 @@ impl DenseLinks {
         let Some(record) = removed else { return Ok(None) };
         let link = self.decode_record(header, &record)?;
         if let (Some(order), Some(position)) = (&self.storage.order, link.creation_order) {
-            order.remove(|record| Ok::<_, Error>(record.order.cmp(&position)))?;
+            order.remove(|record| Ok::<_, Error>(record.creation_order.cmp(&position)))?;
         }
         self.storage.heap.remove_object(&record.heap_id)?;
         Ok(Some(link))
@@ -281,11 +281,12 @@ impl DenseLinks {
             let order = link.creation_order;
             let order =
                 order.ok_or_else(|| header.damaged_error("links have a position if there is an index of them"))?;
-            let record = LinkOrderRecord { order, heap_id };
-            tree.insert_if_absent(&record, |held| Ok::<_, Error>(held.order.cmp(&order)))?;
+            let record = LinkOrderRecord { creation_order: order, heap_id };
+            tree.insert_if_absent(&record, |held| Ok::<_, Error>(held.creation_order.cmp(&order)))?;
             Ok(())
         };
-        let (key, position) = (|record: &LinkOrderRecord| record.heap_id, |record: &LinkOrderRecord| record.order);
+        let (key, position) =
+            (|record: &LinkOrderRecord| record.heap_id, |record: &LinkOrderRecord| record.creation_order);
         wrong |= self.storage.find_or_repair_order_index_fault(missing, (key, position), add, repair)?;
         Ok(wrong)
     }

@@ -82,8 +82,8 @@ impl NativeSession {
             self.convert_to_new_group(header, &table)?;
             info = header.get_message::<LinkInfo>()?.unwrap_or_default();
         }
-        let creation_order = info.max_creation_order;
-        info.max_creation_order = creation_order.map(|next| next.saturating_add(1));
+        let creation_order = info.next_creation_order;
+        info.next_creation_order = creation_order.map(|next| next.saturating_add(1));
         let character_set = if name.is_ascii() { CharacterSet::Ascii } else { CharacterSet::Utf8 };
         let link = LinkMessage { name: name.clone(), character_set, creation_order, value };
         if info.is_dense() {
@@ -103,7 +103,7 @@ impl NativeSession {
                     dense.insert_link(header, link, &[])?;
                 }
                 dense.insert_link(header, link, &before)?;
-                header.remove_and_replace_messages(MessageType::LINK, encode_info_message(header, &info)?)?;
+                header.remove_type_and_set_message(MessageType::LINK, encode_info_message(header, &info)?)?;
                 return dense.add_flush_parent(header);
             }
             header.add_message(message)?;
@@ -151,7 +151,7 @@ impl NativeSession {
             None
         };
         let info = header.encode_message(&info, MessageFlags::default())?;
-        header.remove_and_replace_messages(MessageType::SYMBOL_TABLE, info)?;
+        header.remove_type_and_set_message(MessageType::SYMBOL_TABLE, info)?;
         if let Some(dense) = dense {
             dense.add_flush_parent(header)?;
         }
@@ -167,7 +167,7 @@ impl NativeSession {
         if let Some(table) = header.get_message::<SymbolTableMessage>()? {
             let table = self.heaps.symbol_table_for_writing(header.metadata(), &table);
             table.remove_link(name)?.map(drop).ok_or_else(missing)?;
-            return self.heaps.track_freed_name_heap(&table);
+            return self.heaps.record_removed_names(&table);
         }
         let mut info = header.get_message::<LinkInfo>()?.unwrap_or_default();
         let left = if info.is_dense() {
@@ -181,8 +181,8 @@ impl NativeSession {
             header.remove_message(*spot)?;
             held.len() as u64 - 1
         };
-        if left == 0 && info.max_creation_order.is_some() {
-            info.max_creation_order = Some(0);
+        if left == 0 && info.next_creation_order.is_some() {
+            info.next_creation_order = Some(0);
             header.set_message(&info)?;
         }
         Ok(())
@@ -207,8 +207,8 @@ impl NativeSession {
         }
         messages.into_iter().try_for_each(|message| header.add_message(message))?;
         *info = LinkInfo {
-            max_creation_order: info.max_creation_order,
-            order: info.order.map(|_| Default::default()),
+            next_creation_order: info.next_creation_order,
+            order_index: info.order_index.map(|_| Default::default()),
             ..LinkInfo::default()
         };
         header.set_message(info)?;

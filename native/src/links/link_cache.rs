@@ -136,7 +136,7 @@ impl LinkTable {
         let links = self.message_ranges.get(self.buckets[index] as usize..self.buckets[index + 1] as usize)?;
         for (_, at) in links.iter().filter(|(stored, _)| *stored == hash) {
             let message = self.encoded_messages.get(*at as usize..)?;
-            if let Some((stored, addr)) = LinkMessage::peek_hard_link(message, widths) {
+            if let Some((stored, addr)) = LinkMessage::peek_plain_hard_link(message, widths) {
                 if stored == name.as_bytes() {
                     let target = LinkValue::Hard(addr).into();
                     return Some(Some(Link { name: name.clone(), target, creation_order: None }));

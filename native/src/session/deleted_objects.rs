@@ -40,8 +40,8 @@ impl NativeSession {
         }
         for addr in &plan.deleted_objects {
             let header = CachedHeader::load_header(&self.object_metadata(*addr), true)?;
-            self.free_link_and_attribute_heaps(&header)?;
-            space.await_full_flush_for_owner(header.metadata().owner());
+            self.free_object_heaps_and_indexes(&header)?;
+            space.require_full_flush_for_owner(header.metadata().owner());
             if self.may_be_followed() {
                 let (at, len) = header.replace_with_tombstone();
                 // Readers of h5live keep the address for as long as they have the object open, and then look there.
@@ -82,7 +82,7 @@ impl NativeSession {
     ///
     /// # Errors
     /// If a structure cannot be read.
-    pub fn free_link_and_attribute_heaps(&self, header: &CachedHeader) -> Result<()> {
+    pub fn free_object_heaps_and_indexes(&self, header: &CachedHeader) -> Result<()> {
         let metadata = header.metadata();
         if let Some(info) = header.get_message::<AttributeInfo>()?.filter(AttributeInfo::is_dense) {
             DenseAttributes::open_for_writing(self, header, &info).delete_heap_and_indexes()?;
@@ -96,7 +96,7 @@ impl NativeSession {
         if let Some(files) = header.get_message::<ExternalFiles>()? {
             let len = LocalHeapPrefix::prefix_size(header.widths()) as u64;
             let heap = metadata.load(files.heap, len, LocalHeapPrefix::default)?.read().clone();
-            for (addr, len) in [(files.heap, len), (heap.data, heap.size)] {
+            for (addr, len) in [(files.heap, len), (heap.data, heap.data_size)] {
                 self.cache.forget_entry(addr);
                 self.cache.space().free_metadata(addr, len);
             }

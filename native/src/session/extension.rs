@@ -31,7 +31,7 @@ impl NativeSession {
             if info.strategy == SpaceStrategy::Paged && info.version > 0 {
                 self.cache.space().set_page_size(info.page_size)?;
             }
-            free = self.take_over_free_space(info)?;
+            free = self.take_managed_sections(info)?;
         }
         let operation = self.cache.begin_atomic_change();
         if let Some((spot, message)) = header.find_message(|message| message.kind == MessageType::CACHE_IMAGE) {
@@ -70,7 +70,7 @@ impl NativeSession {
         }
         let spec = ObjectSpec::group();
         let header =
-            self.create_header(&spec, self.new_header_prefix(&spec), messages, ReservedHeaderSpace::More(0))?;
+            self.create_header(&spec, self.new_header_prefix(&spec), messages, ReservedHeaderSpace::AtEnd(0))?;
         self.extension.space = space;
         Ok(header.addr())
     }

@@ -53,7 +53,7 @@ impl FileHold {
     }
 
     /// The handle through which the file is locked.
-    pub fn lock(&self) -> &Arc<LockHandle> {
+    pub fn lock_handle(&self) -> &Arc<LockHandle> {
         &self.lock
     }
 
@@ -104,7 +104,7 @@ impl FileHold {
     ///
     /// # Errors
     /// If the system does not release the lock, or has no lock that shows a live writer.
-    pub fn allow_readers(&self, has_generations: bool) -> Result<()> {
+    pub fn adjust_lock_for_readers(&self, has_generations: bool) -> Result<()> {
         match has_generations {
             true => self.lock.acquire_generation_lock().map_err(Error::io("show readers that they can follow")),
             false => self.lock.release_for_readers().map_err(Error::io("unlock the file")),
@@ -116,7 +116,7 @@ impl FileHold {
     ///
     /// # Errors
     /// If the superblock cannot be read, the file was replaced or cut, or it cannot be locked.
-    pub fn liveness(&self, storage: &dyn Storage, retry: &RetryPolicy) -> Result<WriterLiveness> {
+    pub fn writer_liveness_with_relock(&self, storage: &dyn Storage, retry: &RetryPolicy) -> Result<WriterLiveness> {
         let superblock = retry.retry(|| read_superblock(storage, 0))?;
         if superblock.status.allows_concurrent_readers() {
             self.opened_file.check_path_and_announced_len()?;
@@ -148,7 +148,7 @@ impl FileHold {
         }
     }
 
-    /// As [`liveness`](Self::liveness), without other checks. For a storage that is no file, the superblock decides.
+    /// As [`writer_liveness_with_relock`](Self::writer_liveness_with_relock), without other checks. For a storage that is no file, the superblock decides.
     ///
     /// # Errors
     /// If the superblock cannot be read.

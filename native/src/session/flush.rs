@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 
 use h5live_cache::{DependencyKind, EntryPatch, FlushScope, Handle, Owner, UnpublishedChunkData};
-use h5live_format::{Addr, EncodeError, ObjectHeader};
+use h5live_format::{Addr, EncodeError, FirstHeaderChunk};
 use h5live_model::Stats;
 
 use super::NativeSession;
@@ -58,8 +58,8 @@ impl NativeSession {
     pub fn try_publish_in_place<'a>(
         &self,
         part: UnpublishedChunkData<'_>,
-        header: &Handle<ObjectHeader>,
-        change: impl FnOnce(&mut ObjectHeader, u64) -> Option<std::result::Result<EntryPatch<'a>, EncodeError>>,
+        header: &Handle<FirstHeaderChunk>,
+        change: impl FnOnce(&mut FirstHeaderChunk, u64) -> Option<std::result::Result<EntryPatch<'a>, EncodeError>>,
     ) -> Result<bool> {
         let len = header.read().prefix.first_chunk_len();
         self.run_guarded_flush(|| Ok(self.cache.try_publish_in_place(part, header, len, change)?))
@@ -69,7 +69,7 @@ impl NativeSession {
         let (hold, space) = (&self.hold, self.cache.space());
         let begin = hold.clock.now();
         hold.check_held_with_max_age(|| space.known_storage_len(), begin, FLUSH_CHECK_INTERVAL)?;
-        self.followers.reclaim_if_unread(space, hold.lock())?;
+        self.followers.reclaim_and_check_limit(space, hold.lock_handle())?;
         let flushed = write();
         let end = hold.clock.now();
         // The write has been made. If the file is no longer ours, the next flush is refused.
@@ -92,7 +92,7 @@ impl NativeSession {
         stats.retries = counts.retries.load(Ordering::Relaxed);
         stats.flushes = totals.flushes;
         let resting = self.cache.space().quarantined_space();
-        stats.resting_bytes = resting.bytes.saturating_add(resting.forgotten_bytes);
+        stats.resting_bytes = resting.unreachable_bytes.saturating_add(resting.abandoned_bytes);
         self.flush_times.copy_to_stats(&mut stats);
         stats
     }
@@ -100,7 +100,7 @@ impl NativeSession {
     fn flush_scope(&self, scope: FlushScope) -> Result<()> {
         let generation = self.global_heap.begin_flush();
         if scope == FlushScope::All {
-            self.heaps.reset_freed_name_heap();
+            self.heaps.reset_reclaimable_name_heap_bytes();
         }
         self.cache.flush(scope)?;
         self.global_heap.end_flush(generation);
@@ -118,8 +118,9 @@ impl NativeSession {
             return Ok(());
         }
         self.cache.flush_over_budget()?;
-        let is_due =
-            self.reclaims.count_operation_and_check_due(self.cache.space(), || self.heaps.max_freed_name_heap_bytes());
+        let is_due = self
+            .reclaims
+            .count_operation_and_check_due(self.cache.space(), || self.heaps.max_reclaimable_name_heap_bytes());
         if is_due { self.flush(FlushScope::All) } else { Ok(()) }
     }
 

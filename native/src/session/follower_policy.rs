@@ -33,9 +33,9 @@ impl FollowerPolicy {
     pub fn new(options: &OpenOptions, has_generations: bool) -> Self {
         FollowerPolicy {
             may_follow: AtomicBool::new(options.mode == Mode::SwmrWrite),
-            headroom: options.headroom,
+            headroom: options.eof_headroom_bytes,
             reuse_policy: options.reuse_policy(has_generations),
-            max_resting_bytes: options.max_resting_bytes,
+            max_resting_bytes: options.max_unreclaimed_bytes,
             readers: options.readers,
             leaves_live: options.leaves_live,
             takes_turns: options.takes_turns,
@@ -59,7 +59,7 @@ impl FollowerPolicy {
     }
 
     /// Others may follow from here on: everything that they need is in the file.
-    pub fn allow_followers(&self) {
+    pub fn set_may_be_followed(&self) {
         self.may_follow.store(true, Ordering::Release);
     }
 
@@ -75,7 +75,7 @@ impl FollowerPolicy {
 
     /// Whether what rests is free only when nobody else has the file open.
     pub fn reuses_only_when_unread(&self) -> bool {
-        self.reuse_policy == ReusePolicy::WhenUnread
+        self.reuse_policy == ReusePolicy::WhenExclusive
     }
 
     /// The status flags of a live file.
@@ -103,19 +103,19 @@ impl FollowerPolicy {
     /// # Errors
     /// [`SwmrError::TooMuchResting`] if more rests than the options allow.
     #[inline]
-    pub fn reclaim_if_unread(&self, space: &Space, lock: &LockHandle) -> Result<()> {
-        if self.reuse_policy != ReusePolicy::WhenUnread || !self.may_be_followed() {
+    pub fn reclaim_and_check_limit(&self, space: &Space, lock: &LockHandle) -> Result<()> {
+        if self.reuse_policy != ReusePolicy::WhenExclusive || !self.may_be_followed() {
             return Ok(());
         }
-        space.reclaim_if_unread(false, || lock.is_sole_handle());
+        space.reclaim_if_exclusive(false, || lock.is_sole_handle());
         if self.max_resting_bytes == u64::MAX { Ok(()) } else { self.check_resting(space, lock) }
     }
 
     #[cold]
     fn check_resting(&self, space: &Space, lock: &LockHandle) -> Result<()> {
         let limit = self.max_resting_bytes;
-        if space.quarantined_space().bytes > limit {
-            space.reclaim_if_unread(true, || lock.is_sole_handle());
+        if space.quarantined_space().unreachable_bytes > limit {
+            space.reclaim_if_exclusive(true, || lock.is_sole_handle());
         }
         match space.bytes_awaiting_no_readers() {
             bytes if bytes > limit => {
@@ -126,7 +126,7 @@ impl FollowerPolicy {
     }
 
     /// The session ends. What rests is free if nobody else has the file open.
-    pub fn release_resting_if_unread(&self, space: &Space, lock: &LockHandle) {
+    pub fn release_quarantined_if_unread(&self, space: &Space, lock: &LockHandle) {
         if self.may_be_followed() && lock.is_sole_handle() {
             space.release_all_quarantined();
         }
@@ -139,6 +139,6 @@ pub(crate) fn reuse_policy_without_followers(others: OtherHandles, was_live: boo
     match others {
         OtherHandles::None => ReusePolicy::AfterFlush,
         OtherHandles::Unknown if !was_live => ReusePolicy::AfterFlush,
-        _ => ReusePolicy::WhenUnread,
+        _ => ReusePolicy::WhenExclusive,
     }
 }

@@ -128,7 +128,7 @@ impl NameLookups {
         loop {
             let after = all.last().map(|last| name_of(last).clone());
             let (part, is_ended) = self.retry.retry(|| {
-                limit.begin_attempt();
+                limit.shrink_if_retrying();
                 let mut part = Vec::new();
                 let is_ended = list_after(after.as_ref(), &mut |item| {
                     part.push(item);

@@ -16,7 +16,7 @@ impl NativeSession {
     /// If a structure cannot be read.
     pub fn reclaim_heap_space(&self) -> Result<bool> {
         let _operation = self.cache.begin_atomic_change();
-        Ok(self.global_heap.reclaim_removed() | self.heaps.reclaim_all()?)
+        Ok(self.global_heap.reclaim_removed() | self.heaps.reclaim_freed_space()?)
     }
 
     /// Where the file would end if nothing in it were free.
@@ -66,13 +66,14 @@ impl NativeSession {
         let metadata = || header.metadata().clone();
         let mut packed = false;
         if let Some(info) = header.get_message::<LinkInfo>()?.filter(LinkInfo::is_dense) {
-            packed |= Btree2::new(metadata(), info.names, LinkNameRecord::default()).move_nodes_before(limit)?;
-            if let Some(order) = info.order.filter(|order| order.is_defined()) {
+            packed |= Btree2::new(metadata(), info.name_index, LinkNameRecord::default()).move_nodes_before(limit)?;
+            if let Some(order) = info.order_index.filter(|order| order.is_defined()) {
                 packed |= Btree2::new(metadata(), order, LinkOrderRecord::default()).move_nodes_before(limit)?;
             }
         }
         if let Some(info) = header.get_message::<AttributeInfo>()?.filter(AttributeInfo::is_dense) {
-            packed |= Btree2::new(metadata(), info.names, AttributeNameRecord::default()).move_nodes_before(limit)?;
+            packed |=
+                Btree2::new(metadata(), info.name_index, AttributeNameRecord::default()).move_nodes_before(limit)?;
         }
         Ok(packed)
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use h5live_cache::{MemoryStorage, Storage};
 use h5live_format::messages::{LayoutClass, LayoutMessage, MessageType};
-use h5live_format::{Addr, MessageFlags, ObjectHeader, RawMessage, Widths, decode_prefix, encode};
+use h5live_format::{Addr, FirstHeaderChunk, MessageFlags, RawMessage, Widths, decode_prefix, encode};
 use h5live_model::{
     AllocationTime, ByteOrder, ChunkCoord, ChunkStore, DatasetSpec, Dataspace, Datatype, Error, Layout, LinkTarget,
     Name, NewObject, Shape, Sign, Store, StoreErrorKind, StoreWriter,
@@ -40,7 +40,7 @@ fn closed(layout: Layout) -> Arc<MemoryStorage> {
 fn lead_to(storage: &MemoryStorage, addr: Addr) {
     let bytes = storage.to_vec();
     let at = bytes.windows(4).rposition(|window| window == b"OHDR").unwrap();
-    let (mut header, _): (ObjectHeader, _) = decode_prefix(&bytes[at..], Widths::default()).unwrap();
+    let (mut header, _): (FirstHeaderChunk, _) = decode_prefix(&bytes[at..], Widths::default()).unwrap();
     let message = header.messages.iter_mut().find(|message| message.kind == MessageType::LAYOUT).unwrap();
     let mut layout: LayoutMessage = message.decode(Widths::default()).unwrap();
     match &mut layout.storage {

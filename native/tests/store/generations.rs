@@ -218,7 +218,7 @@ fn a_flush_that_failed_is_finished_by_the_next() {
             let reader =
                 NativeFile::open_storage(Arc::new(storage), &options(Mode::SwmrRead, LibVer::default())).unwrap();
             let seen = dataset(&reader, "data");
-            faulty.fail_after(at, InjectedFailure::Short(100), false);
+            faulty.fail_after(at, InjectedFailure::PartialWrite(100), false);
             let mut failed = false;
             for row in 1..5 {
                 let coord = ChunkCoord::new(&[row, 0]);

@@ -57,8 +57,11 @@ fn value(data: &Arc<dyn ChunkStore>) -> u8 {
 }
 
 fn followed(storage: &Arc<dyn Storage>, spec: DatasetSpec, profile: LibVer, durable: bool) -> NativeFile {
-    let file =
-        NativeFile::open_storage(storage.clone(), &OpenOptions { profile, durable, ..options(Mode::Create) }).unwrap();
+    let file = NativeFile::open_storage(
+        storage.clone(),
+        &OpenOptions { profile, durable_flushes: durable, ..options(Mode::Create) },
+    )
+    .unwrap();
     file.create(&NewObject::linked(file.session().root, &"data".into(), &spec.into())).unwrap();
     fill(&dataset(&file), 1);
     file.start_swmr().unwrap();
@@ -165,7 +168,7 @@ fn a_rewrite_that_fails_is_finished_by_the_next_flush() {
             let reader = NativeFile::open_storage(there, &options(Mode::SwmrRead)).unwrap();
             let seen = dataset(&reader);
             fill(&data, 2);
-            faulty.fail_after(fails, InjectedFailure::Short(4096), false);
+            faulty.fail_after(fails, InjectedFailure::PartialWrite(4096), false);
             let flushed = writer.commit(ObjectScope::All, PublishLevel::Visible).is_ok();
             let left = value(&seen);
             assert!(left == 2 || !flushed && left == 1, "{fails}: {left}");

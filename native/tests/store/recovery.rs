@@ -101,7 +101,7 @@ fn a_repaired_file_is_as_one_that_was_closed() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("file.h5");
     for headroom in [0, 128 << 20] {
-        let clean = die(&path, &OpenOptions { headroom, ..options(Mode::Create) });
+        let clean = die(&path, &OpenOptions { eof_headroom_bytes: headroom, ..options(Mode::Create) });
         let before = diagnose(&path).unwrap();
         assert_eq!(before.condition, FileOpenState::Abandoned { live: true });
         assert!(before.needs_repair() && before.announced >= clean.max(headroom));
@@ -123,7 +123,7 @@ fn the_next_writer_goes_on_where_the_dead_one_was() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("file.h5");
     for (mode, headroom) in [(Mode::SwmrWrite, 0), (Mode::Write, 0), (Mode::SwmrWrite, 128 << 20)] {
-        let clean = die(&path, &OpenOptions { headroom, ..options(Mode::Create) });
+        let clean = die(&path, &OpenOptions { eof_headroom_bytes: headroom, ..options(Mode::Create) });
         let file = NativeFile::open(&path, &options(mode)).unwrap();
         for name in ["one", "two"] {
             append(&dataset(&file, name), 200..300);
@@ -160,7 +160,9 @@ fn who_does_not_ask_for_the_process_of_a_live_writer_is_refused_without_it() {
     file.start_swmr().unwrap();
     for mode in [Mode::Read, Mode::Write, Mode::SwmrWrite] {
         for names_writer in [false, true] {
-            let refused = NativeFile::open(&path, &OpenOptions { names_writer, ..options(mode) }).unwrap_err();
+            let refused =
+                NativeFile::open(&path, &OpenOptions { reports_writer_process: names_writer, ..options(mode) })
+                    .unwrap_err();
             let Error::Swmr(SwmrError::InUse { holders, .. }) = refused else { panic!("{mode:?}: {refused:?}") };
             let is_named = names_writer && cfg!(target_os = "linux");
             assert_eq!(holders.iter().any(FileHolderProcess::is_this_process), is_named, "{mode:?}: {holders:?}");
@@ -173,7 +175,7 @@ fn who_does_not_ask_for_the_process_of_a_live_writer_is_refused_without_it() {
 fn a_file_that_is_shorter_than_it_says_is_repaired_if_nothing_is_missing() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("file.h5");
-    let clean = die(&path, &OpenOptions { headroom: 1 << 20, ..options(Mode::Create) });
+    let clean = die(&path, &OpenOptions { eof_headroom_bytes: 1 << 20, ..options(Mode::Create) });
     let file = fs::OpenOptions::new().write(true).open(&path).unwrap();
     file.set_len(clean + 100).unwrap();
     drop(file);
@@ -284,7 +286,7 @@ fn chunks_where_a_dead_writers_intent_was_hold_nothing_of_it() {
     for operation in storage.take_log() {
         replay_operations(&mut image, [&operation]).unwrap();
         redo_records += u32::from(image.windows(4).any(|bytes| bytes == RedoRecord::SIGNATURE));
-        let trial = MutantOptions { shards: Some(1), ..MutantOptions::default() };
+        let trial = MutantOptions { cache_shard_count: Some(1), ..MutantOptions::default() };
         let options = OpenOptions { mode: Mode::SwmrWrite, take_over: true, mutant: trial, ..OpenOptions::default() };
         let file = NativeFile::open_storage(Arc::new(MemoryStorage::from(image.clone())), &options).unwrap();
         let data = dataset(&file, "small");

@@ -286,7 +286,7 @@ fn what_nobody_has_open_hardly_grows_by_its_index() {
 #[test]
 fn a_flush_is_refused_while_more_rests_than_may_and_done_when_the_reader_has_gone() {
     let (directory, time) = (tempfile::tempdir().unwrap(), Time::default());
-    let options = OpenOptions { clock: time.clock(), max_resting_bytes: 100_000, ..OpenOptions::default() };
+    let options = OpenOptions { clock: time.clock(), max_unreclaimed_bytes: 100_000, ..OpenOptions::default() };
     let Some((writer, path)) = live_file(directory.path(), &options) else { return };
     let data = dataset(&writer, "data");
     let reader = std::fs::File::open(&path).unwrap();
@@ -368,7 +368,7 @@ fn the_next_session_gives_nobody_what_a_reader_of_the_last_one_may_follow() {
 fn space_rests_where_readers_may_be_unseen() {
     let directory = tempfile::tempdir().unwrap();
     let time = Time::default();
-    let unseen = OpenOptions { clock: time.clock(), reuse_unread: false, ..OpenOptions::default() };
+    let unseen = OpenOptions { clock: time.clock(), reuse_when_exclusive: false, ..OpenOptions::default() };
     let Some((writer, path)) = live_file(directory.path(), &unseen) else { return };
     let data = dataset(&writer, "data");
     let unseen = growth(&path, |appends| append(&data, &time, 0, appends));

@@ -25,9 +25,9 @@ fn open(folder: &Path, mode: Mode, checksums: bool) -> Result<KvStore> {
         durability: DurabilitySupport::OnRequest,
         max_allocation: AllocationLimit::default(),
         unfilter: Arc::new(NoFilters),
-        max_uncommitted: KvOpenRequest::DEFAULT_MAX_UNCOMMITTED_BYTES,
-        random: 1,
-        checksums,
+        max_uncommitted_bytes: KvOpenRequest::DEFAULT_MAX_UNCOMMITTED_BYTES,
+        blob_id_seed: 1,
+        checksum_new_container: checksums,
     };
     let engine = LongKeyEngine::new(LmdbEngine::open(folder, mode, &LmdbOptions::default())?);
     Ok(KvStore::open(engine, &request)?)
@@ -109,7 +109,7 @@ fn pairs(folder: &Path, checksums: bool, value: Datatype, count: u64, what: &str
         let begin = Instant::now();
         let engine = LmdbEngine::open(folder, mode, &LmdbOptions::default())?;
         let seconds = begin.elapsed().as_secs_f64();
-        let pages = engine.stat()?.pages;
+        let pages = engine.stat()?.ever_used_pages;
         println!("  {text} opens {pages} pages in {:.2} ms", seconds * 1e3);
         engine.close()?;
     }

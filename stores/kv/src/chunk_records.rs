@@ -11,11 +11,11 @@ use h5live_model::{
     StoreError, StoreErrorKind,
 };
 
-use crate::contiguous_cut::AutoChunkLayout;
+use crate::contiguous_cut::ContiguousChunking;
 use crate::engine::{KeySpan, ViewWithEdits};
 use crate::error::damaged_object_error;
 use crate::layout::{CHUNK_PIECE_BYTES, EngineKey, RecordKey, key};
-use crate::objects::contradiction;
+use crate::objects::contradiction_error;
 use crate::state::KvState;
 
 /// Bytes before a filtered chunk: the mask of the filters that were left out.
@@ -28,11 +28,11 @@ const LISTED_CHUNKS: usize = 1024;
 pub struct ChunkRecordLayout {
     grid: Option<ChunkGrid>,
     /// How the one chunk of a large contiguous dataset is cut.
-    cut: Option<AutoChunkLayout>,
+    cut: Option<ContiguousChunking>,
     /// Whether chunks have passed filters.
     pub is_filtered: bool,
     /// Bytes of a decoded chunk.
-    pub bytes: u64,
+    pub chunk_bytes: u64,
 }
 
 /// A run of bytes of a chunk that lies in one piece.
@@ -63,8 +63,8 @@ impl ChunkRecordLayout {
     /// That of a dataset.
     pub fn of(spec: &DatasetSpec) -> Self {
         let bytes = spec.chunk_bytes().unwrap_or_default();
-        let cut = AutoChunkLayout::of(spec);
-        ChunkRecordLayout { grid: spec.grid(), cut, is_filtered: !spec.filters.is_empty(), bytes }
+        let cut = ContiguousChunking::of(spec);
+        ChunkRecordLayout { grid: spec.grid(), cut, is_filtered: !spec.filters.is_empty(), chunk_bytes: bytes }
     }
 
     fn start(&self, coord: &ChunkCoord) -> Vec<u64> {
@@ -98,7 +98,7 @@ impl ChunkRecordLayout {
 
     /// The key of all of a chunk without filters, if it has one piece.
     pub fn single_piece_key(&self, dataset: ObjectId, coord: &ChunkCoord) -> Option<EngineKey> {
-        let is_single = !self.is_filtered && self.cut.is_none() && self.bytes <= CHUNK_PIECE_BYTES;
+        let is_single = !self.is_filtered && self.cut.is_none() && self.chunk_bytes <= CHUNK_PIECE_BYTES;
         is_single.then(|| key::chunk_piece(dataset, &self.start(coord), 0))
     }
 
@@ -198,7 +198,7 @@ pub fn overwrite_chunk_range(
             }
             stored[within.clone()].copy_from_slice(&bytes[run.of_run.clone()]);
         };
-        if !state.edits.update(key.as_bytes(), overwrite) {
+        if !state.edits.update_if_put(key.as_bytes(), overwrite) {
             let is_whole = within.len() as u64 == CHUNK_PIECE_BYTES;
             if is_whole {
                 state.put_concatenated(&key, &[&bytes[run.of_run.clone()]]);
@@ -225,17 +225,17 @@ pub fn find(
 ) -> Result<Option<StoredChunkRecord>> {
     let found = |size, filter_mask| StoredChunkRecord { coord: coord.clone(), size, filter_mask };
     if shape.cut.is_some() {
-        return Ok(state.has_any(&KeySpan::from(&key::chunks(id)))?.then(|| found(shape.bytes, 0)));
+        return Ok(state.has_any(&KeySpan::from(&key::chunks(id)))?.then(|| found(shape.chunk_bytes, 0)));
     }
     if !shape.is_filtered {
         let first = key::chunk_piece(id, &shape.start(coord), 0);
-        return Ok(state.has(first.as_bytes())?.then(|| found(shape.bytes, 0)));
+        return Ok(state.has(first.as_bytes())?.then(|| found(shape.chunk_bytes, 0)));
     }
     let mut chunk = None;
     state.with_value(shape.filtered_key(id, coord).as_bytes(), &mut |value| chunk = Some(filtered_size(value)))?;
     match chunk {
         Some(Some((mask, size))) => Ok(Some(found(size, mask))),
-        Some(None) => Err(contradiction(id, "a filtered chunk has no mask of filters")),
+        Some(None) => Err(contradiction_error(id, "a filtered chunk has no mask of filters")),
         None => Ok(None),
     }
 }
@@ -250,7 +250,7 @@ fn filtered_size(value: &[u8]) -> Option<(u32, u64)> {
 ///
 /// # Errors
 /// [`ModelError::Store`] if the store cannot be read.
-pub fn read(
+pub fn read_stored_range(
     state: &ViewWithEdits<'_>,
     id: ObjectId,
     spec: &DatasetSpec,
@@ -309,7 +309,11 @@ pub fn for_each(
         state.scan(&left, &mut |key, value| {
             match (EngineKey::parse(key), filtered_size(value)) {
                 (Ok((_, RecordKey::ChunkPiece { start, piece: 0 })), _) => {
-                    found.push(StoredChunkRecord { coord: shape.coord(&start), size: shape.bytes, filter_mask: 0 });
+                    found.push(StoredChunkRecord {
+                        coord: shape.coord(&start),
+                        size: shape.chunk_bytes,
+                        filter_mask: 0,
+                    });
                 }
                 (Ok((_, RecordKey::FilteredChunk { start })), Some((filter_mask, size))) => {
                     found.push(StoredChunkRecord { coord: shape.coord(&start), size, filter_mask });
@@ -350,9 +354,9 @@ pub fn for_each_decoded(
     })?;
     for chunk in chunks {
         let mut bytes = limit.zeroed(chunk.size)?;
-        read(state, id, spec, (&chunk.coord, 0), &mut bytes)?;
+        read_stored_range(state, id, spec, (&chunk.coord, 0), &mut bytes)?;
         if shape.is_filtered && !shape.is_unfiltered_edge(spec, &chunk.coord) {
-            let decoded = unfilter.unfilter(&spec.filters, chunk.filter_mask, bytes, shape.bytes);
+            let decoded = unfilter.unfilter(&spec.filters, chunk.filter_mask, bytes, shape.chunk_bytes);
             bytes = match decoded {
                 Ok(bytes) => bytes,
                 Err(error) => {

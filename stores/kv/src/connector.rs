@@ -73,8 +73,8 @@ impl KvConnector {
         let options = how.downcast_options::<Kv>()?;
         let choices = KvSessionOptions {
             durability: options.sync.durability(),
-            max_uncommitted: options.max_uncommitted,
-            checksums: options.checksums,
+            max_uncommitted_bytes: options.max_uncommitted,
+            checksum_new_container: options.checksums,
         };
         open_session_on(Box::new(engine), at, how, choices)
     }

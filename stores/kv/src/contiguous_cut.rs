@@ -7,7 +7,7 @@ use crate::layout::chunk_dims_for_contiguous;
 /// The cut of a contiguous dataset. A chunk spans whole rows of the dimensions behind the one that is cut, and one index
 /// of those before it; so it is a run of bytes itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct AutoChunkLayout {
+pub struct ContiguousChunking {
     /// The dimensions before the one that is cut (elements).
     before: Vec<u64>,
     /// The number of dimensions behind it.
@@ -20,7 +20,7 @@ pub struct AutoChunkLayout {
     row: u64,
 }
 
-impl AutoChunkLayout {
+impl ContiguousChunking {
     /// That of a dataset; `None` if it is not cut.
     pub fn of(spec: &DatasetSpec) -> Option<Self> {
         let (chunk, dims) = (chunk_dims_for_contiguous(spec)?, spec.dataspace.dims());
@@ -29,7 +29,7 @@ impl AutoChunkLayout {
         let (dim, behind) = rest.split_first()?;
         let inner: u64 = behind.iter().product::<u64>() * u64::from(spec.datatype.size());
         let side = *chunk.get(cut)?;
-        Some(AutoChunkLayout {
+        Some(ContiguousChunking {
             before: before.to_vec(),
             behind: behind.len(),
             side,

@@ -53,10 +53,10 @@ impl LinksOrAttributes {
     }
 
     /// The keys of the names by their rank.
-    pub fn name_at_order_range(self, object: ObjectId) -> KeyRange {
+    pub fn names_by_rank_range(self, object: ObjectId) -> KeyRange {
         match self {
             LinksOrAttributes::Links => key::links_by_creation_order(object),
-            LinksOrAttributes::Attributes => key::attributes_by_creation_order(object),
+            LinksOrAttributes::Attributes => key::attribute_names_by_creation_order(object),
         }
     }
 }
@@ -122,10 +122,10 @@ fn move_up(state: &mut KvState, from: EngineKey, to: &EngineKey) -> Result<()> {
 
 fn rank_of(state: &KvState, of: LinksOrAttributes, object: ObjectId, name: &[u8]) -> Result<Option<u64>> {
     let mut found = None;
-    state.view_with_edits().for_each(
-        &KeySpan::from(&of.name_at_order_range(object)),
+    state.view_with_edits().for_each_reentrant(
+        &KeySpan::from(&of.names_by_rank_range(object)),
         |key, value| -> Result<bool> {
-            if let RecordKey::LinkNameAt(rank) | RecordKey::AttributeAt(rank) =
+            if let RecordKey::LinkNameAt(rank) | RecordKey::AttributeNameAt(rank) =
                 EngineKey::parse(key).map_err(damaged_object_error(object))?.1
                 && value == name
             {

@@ -44,7 +44,7 @@ impl fmt::Debug for KvDataset {
 }
 
 fn dataset_spec(state: &ViewWithEdits<'_>, id: ObjectId, last: &mut LastDecodedSpec) -> Result<Arc<DatasetSpec>> {
-    let records = objects::metadata(state, id)?.without_changing_fields();
+    let records = objects::metadata(state, id)?.without_object_info();
     last.get_or_decode(records, |records| {
         match records.decode_object_spec(ObjectKind::Dataset).map_err(damaged_object_error(id))?.body {
             ObjectKindSpec::Dataset(dataset) => Ok(Arc::from(dataset)),
@@ -60,8 +60,8 @@ impl KvDataset {
         check_kind(id, ObjectKind::Dataset)?;
         let state = session.state();
         let spec = dataset_spec(&state.view_with_edits(), id, last)?;
-        let view = (!session.described.mode.writes()).then(|| state.view.clone());
-        let found_after_deletions = AtomicU64::new(state.deleted_objects);
+        let view = (!session.info.mode.writes()).then(|| state.view.clone());
+        let found_after_deletions = AtomicU64::new(state.deleted_object_count);
         drop(state);
         let seen = RwLock::new(SeenDataset { spec, view });
         Ok(KvDataset { session: session.clone(), id, seen, found_after_deletions })
@@ -78,7 +78,7 @@ impl KvDataset {
     }
 
     /// The state that a reader sees of the dataset.
-    pub fn view(&self) -> Option<Arc<dyn View>> {
+    pub fn pinned_view(&self) -> Option<Arc<dyn View>> {
         self.seen.read().view.clone()
     }
 
@@ -89,7 +89,7 @@ impl KvDataset {
         let (spec, view) = (seen.spec.clone(), seen.view.clone());
         drop(seen);
         match view {
-            Some(view) => read(&ViewWithEdits::of(&view), &spec),
+            Some(view) => read(&ViewWithEdits::without_edits(&view), &spec),
             None => read(&self.session.state().view_with_edits(), &spec),
         }
     }
@@ -103,9 +103,9 @@ impl KvDataset {
         if seen.view.as_ref().is_none_or(|seen| seen.version() >= view.version()) {
             return Ok(false);
         }
-        let snapshot = ViewWithEdits::of(view);
+        let snapshot = ViewWithEdits::without_edits(view);
         let mut records = crate::layout::MetadataRecords::default();
-        for field in [MetadataField::Dataspace, MetadataField::Extras] {
+        for field in [MetadataField::Dataspace, MetadataField::ExtraProperties] {
             if let Some(value) = snapshot.get(key::metadata(self.id, field).as_bytes())? {
                 records.insert(field, value);
             }
@@ -215,7 +215,7 @@ impl ChunkStore for KvDataset {
     }
 
     fn read(&self, chunk: &StoredChunk, at: u64, into: &mut [u8]) -> Result<()> {
-        self.read_state(|state, spec| chunk_records::read(state, self.id, spec, (&chunk.coord, at), into))
+        self.read_state(|state, spec| chunk_records::read_stored_range(state, self.id, spec, (&chunk.coord, at), into))
     }
 
     fn read_block(&self, chunk: &StoredChunk, start: &[u64], count: &[u64], into: &mut [u8]) -> Result<()> {
@@ -236,11 +236,11 @@ impl ChunkStore for KvDataset {
         let seen = self.seen.read();
         let key = ChunkRecordLayout::of(&seen.spec).single_piece_key(self.id, &chunk.coord);
         let (Some(view), Some(key)) = (&seen.view, key) else { return Ok(None) };
-        Ok(view.share(key.as_bytes(), len)?)
+        Ok(view.share_prefix(key.as_bytes(), len)?)
     }
 
     fn write(&self, batch: &ChunkBatch<'_>) -> Result<()> {
-        if !batch.has_changes() && !self.session.described.mode.writes() {
+        if !batch.has_changes() && !self.session.info.mode.writes() {
             return self.session.check_open();
         }
         if batch.has_changes() {
@@ -257,7 +257,7 @@ impl ChunkStore for KvDataset {
     }
 
     fn refresh(&self) -> Result<bool> {
-        if self.session.described.mode != h5live_model::Mode::SwmrRead {
+        if self.session.info.mode != h5live_model::Mode::SwmrRead {
             return self.session.read(|state| check_object_exists(state, self.id)).map(|()| false);
         }
         let view = self.session.refresh_view()?;

@@ -6,7 +6,7 @@ use h5live_model::{Datatype, ObjectId, ReferenceKind, Result, VarLenKind};
 
 use crate::engine::ViewWithEdits;
 use crate::error::damaged_object_error;
-use crate::layout::value::{StoredReference, VarLenBlobRef};
+use crate::layout::value::{DecodedReference, VarLenBlobRef};
 use crate::layout::{BlobId, RecordFormatError, key, oid};
 
 /// What an element says of a blob.
@@ -45,7 +45,7 @@ pub fn walk_blob_references(
                 let base = if t.kind == VarLenKind::Sequence { u64::from(t.base.size()) } else { 1 };
                 match VarLenBlobRef::decode(element) {
                     Ok(stored) if stored.has_blob() => {
-                        let (id, bytes) = (stored.blob, u64::from(stored.length) * base);
+                        let (id, bytes) = (stored.blob, u64::from(stored.element_count) * base);
                         if each(BlobReference::Blob { id, bytes })? && t.base.has_vlen_or_references() {
                             let inner = state.get(key::blob(id).as_bytes())?.unwrap_or_default();
                             walk_blob_references(state, &t.base, &inner, each)?;
@@ -75,9 +75,9 @@ pub fn walk_blob_references(
 }
 
 fn blob_of_reference(kind: ReferenceKind, element: &[u8]) -> Option<BlobReference> {
-    match StoredReference::decode(kind, element) {
-        Ok(StoredReference::InBlob { blob, .. }) if blob.has_blob() => {
-            Some(BlobReference::Blob { id: blob.blob, bytes: blob.length.into() })
+    match DecodedReference::decode(kind, element) {
+        Ok(DecodedReference::InBlob { blob, .. }) if blob.has_blob() => {
+            Some(BlobReference::Blob { id: blob.blob, bytes: blob.element_count.into() })
         }
         Ok(_) => None,
         Err(error) => Some(BlobReference::Damaged(error)),

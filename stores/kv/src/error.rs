@@ -10,7 +10,7 @@ use crate::layout::RecordFormatError;
 pub enum KvError {
     /// A record of an object is damaged.
     #[error("object {object} of the key-value store is damaged: {source}")]
-    Object {
+    DamagedObject {
         /// The object.
         object: ObjectId,
         /// What is wrong.
@@ -26,13 +26,13 @@ pub enum KvError {
     },
     /// The engine has keys of something else.
     #[error("this is not a key-value store of h5live: {0}")]
-    Foreign(RecordFormatError),
+    NotKvStore(RecordFormatError),
     /// The engine has no store.
     #[error("no key-value store of h5live is there")]
-    Empty,
+    NoStore,
     /// A layout that this program does not know.
     #[error("the key-value store has layout {found}; this program knows layout {known}")]
-    Version {
+    UnsupportedVersion {
         /// The layout that the store has.
         found: u32,
         /// The layout that this program knows.
@@ -40,7 +40,7 @@ pub enum KvError {
     },
     /// Something is wrong with the store, so that nothing is deleted from it.
     #[error("nothing is deleted, because a check has {findings} findings; the first is: {first}")]
-    Unsound {
+    ReclaimRefused {
         /// The number of findings.
         findings: usize,
         /// The first one.
@@ -51,7 +51,7 @@ pub enum KvError {
         "changes of {bytes} bytes are in memory, more than the option max_uncommitted allows ({most} bytes): flush the \
          file, and then go on"
     )]
-    Uncommitted {
+    TooMuchUncommitted {
         /// Bytes of the changes.
         bytes: u64,
         /// Most bytes after which a change is still taken.
@@ -59,17 +59,19 @@ pub enum KvError {
     },
     /// A change failed in its middle.
     #[error("an earlier change failed in its middle: nothing is written any more")]
-    Broken,
+    Poisoned,
 }
 
 impl From<KvError> for ModelError {
     fn from(error: KvError) -> Self {
         let kind = match error {
-            KvError::Object { .. } | KvError::Contradiction { .. } | KvError::Unsound { .. } => StoreErrorKind::Damaged,
-            KvError::Foreign(_) | KvError::Version { .. } => StoreErrorKind::NotThisFormat,
-            KvError::Empty => StoreErrorKind::NotFound,
-            KvError::Uncommitted { .. } => StoreErrorKind::StorageFull,
-            KvError::Broken => StoreErrorKind::Io,
+            KvError::DamagedObject { .. } | KvError::Contradiction { .. } | KvError::ReclaimRefused { .. } => {
+                StoreErrorKind::Damaged
+            }
+            KvError::NotKvStore(_) | KvError::UnsupportedVersion { .. } => StoreErrorKind::NotThisFormat,
+            KvError::NoStore => StoreErrorKind::NotFound,
+            KvError::TooMuchUncommitted { .. } => StoreErrorKind::StorageFull,
+            KvError::Poisoned => StoreErrorKind::Io,
         };
         ModelError::store(kind, error)
     }
@@ -77,7 +79,7 @@ impl From<KvError> for ModelError {
 
 /// Says of which object a record is damaged.
 pub fn damaged_object_error(object: ObjectId) -> impl Fn(RecordFormatError) -> ModelError {
-    move |source| KvError::Object { object, source }.into()
+    move |source| KvError::DamagedObject { object, source }.into()
 }
 
 /// Says that a description does not fit the layout.

@@ -28,10 +28,10 @@ fn request(mode: Mode) -> KvOpenRequest {
         durability: DurabilitySupport::Always,
         max_allocation: AllocationLimit::new(MAX_ALLOCATION),
         unfilter: Arc::new(NoFilters),
-        max_uncommitted: KvOpenRequest::DEFAULT_MAX_UNCOMMITTED_BYTES,
-        random: 1,
+        max_uncommitted_bytes: KvOpenRequest::DEFAULT_MAX_UNCOMMITTED_BYTES,
+        blob_id_seed: 1,
         // With checksums, no other value would be looked at.
-        checksums: false,
+        checksum_new_container: false,
     }
 }
 
@@ -105,7 +105,7 @@ fn engine_of(pairs: &Pairs) -> Result<MemoryEngine> {
 }
 
 /// Reads a container in which one value has other bytes: the first byte says which, the others are its bytes.
-pub fn read_value(data: &[u8]) {
+pub fn read_corrupted_container(data: &[u8]) {
     let Some((number, bytes)) = data.split_first() else { return };
     let mut pairs = sample().clone();
     let place = usize::from(*number) % pairs.len().max(1);
@@ -162,7 +162,7 @@ mod tests {
                     _ => bytes.get_mut(at).into_iter().for_each(|byte| *byte = random(256) as u8),
                 }
             }
-            read_value(&[&[place as u8][..], &bytes].concat());
+            read_corrupted_container(&[&[place as u8][..], &bytes].concat());
         }
     }
 }

@@ -66,5 +66,5 @@ pub use slate_connector::SlateConnector;
 #[cfg(feature = "slatedb")]
 pub use slate_options::KvSlate;
 #[cfg(feature = "lmdb")]
-pub use stat::{KvStat, RecordCount};
+pub use stat::{KvStat, RecordKindStat};
 pub use store::KvStore;

@@ -13,7 +13,7 @@ use crate::connector::{KvConnector, folder};
 use crate::engine::{Engine, EngineError, LmdbEngine};
 use crate::error::KvError;
 use crate::layout::{BlobId, key};
-use crate::object_edits::{ReclaimContext, delete_object, release_references};
+use crate::object_edits::{ReclaimContext, delete_returning_references, release_references};
 use crate::state::{KvState, ref_count};
 
 /// The state of the store in a folder.
@@ -38,7 +38,7 @@ fn delete_leaks(state: &mut KvState, leaks: &[Leak], cleanup: &ReclaimContext) -
         match leak.place {
             // It may have been deleted with another one.
             LeakLocation::Object(id) if ref_count(&state.view_with_edits(), id)?.is_some() => {
-                held.extend(delete_object(state, id, cleanup)?);
+                held.extend(delete_returning_references(state, id, cleanup)?);
             }
             LeakLocation::Blob(uuid) => state.delete(&key::blob(BlobId(uuid))),
             _ => {}
@@ -72,7 +72,7 @@ impl Maintenance for KvConnector {
             let found = found.map_err(OpenError::Store)?;
             if let Some(first) = found.findings.first() {
                 let (findings, first) = (found.findings.len(), first.to_string());
-                return Err(OpenError::Store(KvError::Unsound { findings, first }.into()));
+                return Err(OpenError::Store(KvError::ReclaimRefused { findings, first }.into()));
             }
             if found.leaks.is_empty() {
                 engine.close().map_err(|error| OpenError::Store(error.into()))?;
@@ -97,7 +97,7 @@ impl Maintenance for KvConnector {
         let mut report = report.map_err(OpenError::Store)?;
         match engine.inner().check_pages() {
             Ok(()) => {}
-            Err(EngineError::Page(fault)) => {
+            Err(EngineError::DamagedPage(fault)) => {
                 report.findings.push(StoreFinding { object: None, path: None, kind: "page", cause: Box::new(fault) });
             }
             Err(error) => return Err(OpenError::Store(error.into())),

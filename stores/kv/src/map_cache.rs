@@ -7,7 +7,7 @@ use h5live_model::{MapKey, MapSpec, ObjectId, OrderPreservingKeyCodec, Result};
 
 use crate::layout::{EngineKey, key};
 use crate::map_records::map_spec;
-use crate::objects::contradiction;
+use crate::objects::contradiction_error;
 use crate::primitive::RwLock;
 use crate::state::KvState;
 
@@ -20,7 +20,7 @@ pub struct CachedMap {
     /// The description.
     pub spec: MapSpec,
     /// The order of its keys.
-    pub order: OrderPreservingKeyCodec,
+    pub key_codec: OrderPreservingKeyCodec,
     /// What the keys of its records begin with.
     prefix: EngineKey,
 }
@@ -35,7 +35,7 @@ impl CachedMap {
         // What makes keys sort are a few bytes more.
         record.reserve(self.prefix.as_bytes().len() + key.bytes().len() + 8);
         record.extend_from_slice(self.prefix.as_bytes());
-        self.order.encode(key, record)
+        self.key_codec.encode(key, record)
     }
 
     /// The key of one of its records. `into` holds its bytes.
@@ -45,7 +45,8 @@ impl CachedMap {
     pub fn decode_record_key<'b>(&self, map: ObjectId, record: &[u8], into: &'b mut Vec<u8>) -> Result<MapKey<'b>> {
         // What lies in a range of its records has the prefix.
         let ordered = record.get(self.prefix.as_bytes().len()..);
-        self.order.decode(ordered.ok_or_else(|| contradiction(map, "a record among its pairs is none"))?, into)
+        self.key_codec
+            .decode(ordered.ok_or_else(|| contradiction_error(map, "a record among its pairs is none"))?, into)
     }
 }
 
@@ -67,15 +68,15 @@ impl MapCache {
     ///
     /// # Errors
     /// [`h5live_model::Error::NoObject`], [`h5live_model::Error::WrongKind`].
-    pub fn open(&self, state: &KvState, map: ObjectId) -> Result<Arc<CachedMap>> {
-        let (version, deleted_objects) = (state.view.version(), state.deleted_objects);
+    pub fn get_or_load(&self, state: &KvState, map: ObjectId) -> Result<Arc<CachedMap>> {
+        let (version, deleted_objects) = (state.view.version(), state.deleted_object_count);
         let is_current = |seen: &&SeenMap| seen.version == version && seen.deleted_objects == deleted_objects;
         if let Some(seen) = self.0.read().get(&map).filter(is_current) {
             return Ok(seen.map.clone());
         }
         let spec = map_spec(&state.view_with_edits(), map)?;
         let order = OrderPreservingKeyCodec::new(&spec.key);
-        let known = Arc::new(CachedMap { spec, order, prefix: key::map_record(map, &[]) });
+        let known = Arc::new(CachedMap { spec, key_codec: order, prefix: key::map_record(map, &[]) });
         let mut maps = self.0.write();
         if maps.len() >= MAX_KNOWN_MAPS {
             maps.clear();

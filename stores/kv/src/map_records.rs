@@ -9,7 +9,7 @@ use crate::engine::{KeySpan, ViewWithEdits};
 use crate::error::damaged_object_error;
 use crate::layout::value::{ContainerFormat, VarLenBlobRef};
 use crate::layout::{BlobId, MetadataField, key};
-use crate::objects::{self, contradiction};
+use crate::objects::{self, contradiction_error};
 use crate::state::{KvState, check_kind, read_number};
 
 /// The description of a map.
@@ -38,7 +38,7 @@ pub fn pair_count(state: &ViewWithEdits<'_>, map: ObjectId) -> Result<u64> {
 #[derive(Debug, Clone, Copy)]
 pub struct MapValueStorage<'a> {
     /// The type of what a record has: elements, one after the other.
-    pub stored: &'a Datatype,
+    pub stored_datatype: &'a Datatype,
     /// Whether a record has an element that leads to a blob, which has the bytes of the value.
     pub are_blobs: bool,
     /// Bytes of the value for each that the element counts.
@@ -52,22 +52,24 @@ impl<'a> MapValueStorage<'a> {
     pub fn of(spec: &'a MapSpec, form: ContainerFormat) -> Self {
         match &spec.value {
             Datatype::VarLen(t) => {
-                let are_blobs = form.stores_map_values_as_blobs();
+                let are_blobs = form.has_varlen_map_value_blobs();
                 let base_bytes = if t.kind == VarLenKind::Sequence { t.base.size() as usize } else { 1 };
                 MapValueStorage {
-                    stored: if are_blobs { &spec.value } else { &t.base },
+                    stored_datatype: if are_blobs { &spec.value } else { &t.base },
                     are_blobs,
                     base_bytes,
                     elements: &t.base,
                 }
             }
-            datatype => MapValueStorage { stored: datatype, are_blobs: false, base_bytes: 1, elements: datatype },
+            datatype => {
+                MapValueStorage { stored_datatype: datatype, are_blobs: false, base_bytes: 1, elements: datatype }
+            }
         }
     }
 
     /// Whether records may lead to blobs.
     pub fn may_reference_blobs(&self) -> bool {
-        self.stored.has_vlen_or_references()
+        self.stored_datatype.has_vlen_or_references()
     }
 
     /// The blobs to which a record leads.
@@ -75,7 +77,7 @@ impl<'a> MapValueStorage<'a> {
     /// # Errors
     /// [`ModelError::Store`] if one is damaged.
     pub fn blobs_of_record(&self, state: &ViewWithEdits<'_>, record: &[u8]) -> Result<HashSet<BlobId>> {
-        referenced_blob_ids(state, self.stored, record)
+        referenced_blob_ids(state, self.stored_datatype, record)
     }
 
     /// The blobs to which the bytes of a value lead.
@@ -90,7 +92,7 @@ impl<'a> MapValueStorage<'a> {
     ///
     /// # Errors
     /// [`ModelError::Invalid`] if the value is too long.
-    pub fn store_value(&self, state: &mut KvState, value: &[u8]) -> Result<Vec<u8>> {
+    pub fn encode_value_storing_blob(&self, state: &mut KvState, value: &[u8]) -> Result<Vec<u8>> {
         if !self.are_blobs {
             let mut stored = state.edits.take_spare_buffer(value.len());
             stored.extend_from_slice(value);
@@ -103,7 +105,7 @@ impl<'a> MapValueStorage<'a> {
         let length = count.ok_or_else(|| ModelError::Invalid("a value has less than 2^32 elements".into()))?;
         let blob = state.blob_ids.next_id();
         state.put(&key::blob(blob), value);
-        Ok(VarLenBlobRef { length, blob }.encode().to_vec())
+        Ok(VarLenBlobRef { element_count: length, blob }.encode().to_vec())
     }
 
     /// Calls `found` with the bytes of the value of a record.
@@ -126,7 +128,7 @@ impl<'a> MapValueStorage<'a> {
             found(&[]);
             return Ok(());
         }
-        let (stated, mut is_whole) = (stored.length as usize * self.base_bytes, true);
+        let (stated, mut is_whole) = (stored.element_count as usize * self.base_bytes, true);
         let is_there = with_blob(state, stored, &mut |value| {
             is_whole = value.len() == stated;
             if is_whole {
@@ -135,7 +137,7 @@ impl<'a> MapValueStorage<'a> {
         })?;
         match is_there && is_whole {
             true => Ok(()),
-            false => Err(contradiction(map, "the data of a value is not there, or has another length")),
+            false => Err(contradiction_error(map, "the data of a value is not there, or has another length")),
         }
     }
 }
@@ -155,7 +157,7 @@ pub fn collect_map_blobs(
     if !values.may_reference_blobs() {
         return Ok(());
     }
-    state.for_each(&KeySpan::from(&key::map_records(map)), |_, record| -> Result<bool> {
+    state.for_each_reentrant(&KeySpan::from(&key::map_records(map)), |_, record| -> Result<bool> {
         blobs.extend(values.blobs_of_record(state, record)?);
         Ok(true)
     })

@@ -4,7 +4,7 @@ use std::ops::Bound;
 
 use h5live_model::{MapEdit, MapKey, MapScan, MapStore, ObjectId, OrderPreservingKeyCodec, Result};
 
-use crate::engine::{KeyCount, KeySpan, ViewWithEdits};
+use crate::engine::{DeferredKeyCount, KeySpan, ViewWithEdits};
 use crate::layout::value::encode_u64;
 use crate::layout::{MetadataField, key};
 use crate::map_cache::CachedMap;
@@ -49,7 +49,7 @@ impl PairCounting {
             return Ok(PairCounting::AtOnce(before));
         }
         let span = KeySpan::from(&key::map_records(map));
-        state.edits.defer_key_count(record.as_bytes(), KeyCount { span, before });
+        state.edits.defer_key_count(record.as_bytes(), DeferredKeyCount { span, before });
         Ok(PairCounting::AtCommit)
     }
 }
@@ -58,7 +58,7 @@ impl PairCounting {
 /// counted at once.
 fn settled_pair_count(state: &mut KvState, map: ObjectId) -> Result<u64> {
     let record = key::metadata(map, MetadataField::PairCount);
-    if let Some(KeyCount { span, before }) = state.edits.deferred_key_count(record.as_bytes()) {
+    if let Some(DeferredKeyCount { span, before }) = state.edits.deferred_key_count(record.as_bytes()) {
         let mut count = *before;
         for (key, value) in state.edits.range(span) {
             count = count.saturating_add(u64::from(value.is_some())).saturating_sub(u64::from(state.view.has(key)?));
@@ -89,7 +89,7 @@ impl KvStore {
     ) -> Result<T> {
         self.session.check_open()?;
         let state = self.session.state();
-        let known = self.maps.open(&state, map)?;
+        let known = self.maps.get_or_load(&state, map)?;
         read(&state.view_with_edits(), &known, &MapValueStorage::of(&known.spec, state.form))
     }
 }
@@ -99,7 +99,7 @@ impl MapStore for KvStore {
         let record = key::metadata(map, MetadataField::PairCount);
         let is_left_to_commit = self.session.state().edits.deferred_key_count(record.as_bytes()).is_some();
         match is_left_to_commit {
-            true => self.session.settle(|state| settled_pair_count(state, map)),
+            true => self.session.with_state_mut(|state| settled_pair_count(state, map)),
             false => self.session.read(|state| pair_count(state, map)),
         }
     }
@@ -140,9 +140,9 @@ impl MapStore for KvStore {
         each: &mut dyn FnMut(MapKey<'_>, &[u8]) -> bool,
     ) -> Result<()> {
         self.with_map(map, |state, known, values| {
-            let (span, mut bytes, mut failure) = (records_in(map, &known.order, scan)?, Vec::new(), None);
+            let (span, mut bytes, mut failure) = (records_in(map, &known.key_codec, scan)?, Vec::new(), None);
             if values.are_blobs && scan.values {
-                return state.for_each(&span, |record, element| {
+                return state.for_each_reentrant(&span, |record, element| {
                     let (key, mut goes_on) = (known.decode_record_key(map, record, &mut bytes)?, true);
                     values.read_value(state, map, element, &mut |value| goes_on = each(key, value))?;
                     Ok(goes_on)
@@ -161,7 +161,7 @@ impl MapStore for KvStore {
 
     fn write(&self, map: ObjectId, edits: &[MapEdit<'_>]) -> Result<()> {
         self.session.change(|state| {
-            let known = self.maps.open(state, map)?;
+            let known = self.maps.get_or_load(state, map)?;
             // The keys of the records, one behind the other, and where each of them ends.
             let (mut records, mut ends) = (Vec::new(), Vec::with_capacity(edits.len()));
             for edit in edits {
@@ -186,7 +186,7 @@ impl MapStore for KvStore {
                 }
                 match edit {
                     MapEdit::Put { value, .. } => {
-                        let stored = values.store_value(state, value)?;
+                        let stored = values.encode_value_storing_blob(state, value)?;
                         state.edits.put(record, stored);
                     }
                     MapEdit::Remove { .. } => state.edits.delete(record),

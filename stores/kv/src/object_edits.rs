@@ -13,7 +13,7 @@ use crate::chunk_records;
 use crate::creation_order::{self, LinksOrAttributes};
 use crate::element_blobs::referenced_blob_ids;
 use crate::engine::KeySpan;
-use crate::layout::value::{encode_link, encode_times, encode_u64};
+use crate::layout::value::{encode_link_target, encode_times, encode_u64};
 use crate::layout::{AttributeField, AttributeRecords, EngineKey, MetadataField, MetadataRecords, RecordKey, key, oid};
 use crate::map_records::collect_map_blobs;
 use crate::objects::{attribute, for_each_attribute, link, object_info, spec};
@@ -38,14 +38,14 @@ pub fn create(state: &mut KvState, new: &NewObject<'_>) -> Result<ObjectId> {
         check_new_link(state, group, name)?;
     }
     check_spec(state, new)?;
-    let described = match state.last_described.take().filter(|(spec, _)| spec == new.spec) {
+    let described = match state.last_created_spec.take().filter(|(spec, _)| spec == new.spec) {
         Some(described) => described,
         None => (new.spec.clone(), or_invalid(MetadataRecords::of_object(new.spec))?),
     };
     let id = state.new_object_id(kind_of(&new.spec.body))?;
     state.tracked_orders.insert(id, TrackedOrders::of(new.spec));
     put_metadata(state, id, &described.1, new.spec);
-    state.last_described = Some(described);
+    state.last_created_spec = Some(described);
     match &new.spec.body {
         ObjectKindSpec::Dataset(dataset) => {
             if let Some(committed) = dataset.committed {
@@ -166,7 +166,7 @@ fn tracked_orders(state: &mut KvState, id: ObjectId) -> Result<TrackedOrders> {
 }
 
 fn put_link(state: &mut KvState, group: ObjectId, name: &Name, target: &LinkTarget) -> Result<()> {
-    let value = or_invalid(encode_link(target))?;
+    let value = or_invalid(encode_link_target(target))?;
     if tracked_orders(state, group)?.links {
         let position = creation_order::append_to_creation_order(
             state,
@@ -322,7 +322,7 @@ pub fn change_comment_or_times(state: &mut KvState, id: ObjectId, change: &Objec
 pub fn delete_if_unlinked(state: &mut KvState, id: ObjectId, cleanup: &ReclaimContext) -> Result<()> {
     match ref_count(&state.view_with_edits(), id)?.ok_or(ModelError::NoObject(id))? {
         0 => {
-            let held = delete_object(state, id, cleanup)?;
+            let held = delete_returning_references(state, id, cleanup)?;
             release_references(state, held, cleanup)
         }
         _ => Ok(()),
@@ -337,7 +337,7 @@ pub fn release_references(state: &mut KvState, mut ids: Vec<ObjectId>, cleanup: 
     while let Some(id) = ids.pop() {
         let Some(uses) = ref_count(&state.view_with_edits(), id)? else { continue };
         match uses.saturating_sub(1) {
-            0 => ids.extend(delete_object(state, id, cleanup)?),
+            0 => ids.extend(delete_returning_references(state, id, cleanup)?),
             left => state.put(&ref_count_key(id), encode_u64(left)),
         }
     }
@@ -348,8 +348,12 @@ pub fn release_references(state: &mut KvState, mut ids: Vec<ObjectId>, cleanup: 
 ///
 /// # Errors
 /// [`ModelError::Store`] if something cannot be read.
-pub fn delete_object(state: &mut KvState, id: ObjectId, cleanup: &ReclaimContext) -> Result<Vec<ObjectId>> {
-    state.deleted_objects += 1;
+pub fn delete_returning_references(
+    state: &mut KvState,
+    id: ObjectId,
+    cleanup: &ReclaimContext,
+) -> Result<Vec<ObjectId>> {
+    state.deleted_object_count += 1;
     state.tracked_orders.remove(id);
     let (mut used, mut blobs) = (Vec::new(), Vec::new());
     let view = state.view_with_edits();
@@ -384,7 +388,7 @@ pub fn delete_object(state: &mut KvState, id: ObjectId, cleanup: &ReclaimContext
     let mut keys = Vec::new();
     view.scan(&KeySpan::from(&key::object_records(id)), &mut |key, value| {
         if let Ok((_, RecordKey::Link(_))) = EngineKey::parse(key)
-            && let Ok(LinkTarget::Hard(target)) = crate::layout::value::decode_link(value)
+            && let Ok(LinkTarget::Hard(target)) = crate::layout::value::decode_link_target(value)
         {
             used.push(target);
         }

@@ -6,7 +6,7 @@ use h5live_model::{
 
 use crate::engine::{KeySpan, ViewWithEdits};
 use crate::error::{KvError, damaged_object_error};
-use crate::layout::value::{decode_link, decode_times, decode_u64};
+use crate::layout::value::{decode_link_target, decode_times, decode_u64};
 use crate::layout::{AttributeRecords, EngineKey, KeyRange, MetadataField, MetadataRecords, RecordKey};
 use crate::layout::{key, oid};
 use crate::state::{check_kind, check_object_exists, ref_count};
@@ -69,7 +69,7 @@ pub fn link(state: &ViewWithEdits<'_>, group: ObjectId, name: &Name) -> Result<O
     let mut count = 0;
     state.scan(&span, &mut |key, value| {
         if key == span.start {
-            found.target = Some(decode_link(value));
+            found.target = Some(decode_link_target(value));
         } else if key == order.as_bytes() {
             found.order = Some(decode_u64("/Link Creation Order", value));
         }
@@ -111,10 +111,10 @@ pub fn for_each_link(
     check_object_exists(state, group)?;
     let mut pending: Option<(Name, LinkRecords)> = None;
     let mut goes_on = true;
-    state.for_each(&KeySpan::from(&key::links(group)), |key, value| -> Result<bool> {
+    state.for_each_reentrant(&KeySpan::from(&key::links(group)), |key, value| -> Result<bool> {
         match EngineKey::parse(key).map_err(damaged_object_error(group))?.1 {
             RecordKey::Link(name) => {
-                let new = LinkRecords { target: Some(decode_link(value)), order: None };
+                let new = LinkRecords { target: Some(decode_link_target(value)), order: None };
                 if let Some((name, records)) = pending.replace((Name::from(&*name), new))
                     && let Some(link) = records.finish(group, name)?
                 {
@@ -175,14 +175,14 @@ fn for_each_attribute_in(
 ) -> Result<()> {
     let mut pending: Option<(Name, AttributeRecords)> = None;
     let mut goes_on = true;
-    state.for_each(&KeySpan::from(range), |key, value| -> Result<bool> {
+    state.for_each_reentrant(&KeySpan::from(range), |key, value| -> Result<bool> {
         let RecordKey::Attribute(field, name) = EngineKey::parse(key).map_err(damaged_object_error(id))?.1 else {
             return Ok(true);
         };
         if pending.as_ref().is_none_or(|(pending, _)| pending.as_bytes() != &*name)
             && let Some((name, records)) = pending.replace((Name::from(&*name), AttributeRecords::default()))
         {
-            goes_on = each(records.attribute(name).map_err(damaged_object_error(id))?)?;
+            goes_on = each(records.decode_attribute(name).map_err(damaged_object_error(id))?)?;
         }
         if let Some((_, records)) = &mut pending {
             records.insert(field, value);
@@ -190,12 +190,12 @@ fn for_each_attribute_in(
         Ok(goes_on)
     })?;
     if let Some((name, records)) = pending.filter(|_| goes_on) {
-        each(records.attribute(name).map_err(damaged_object_error(id))?)?;
+        each(records.decode_attribute(name).map_err(damaged_object_error(id))?)?;
     }
     Ok(())
 }
 
 /// Says that records of an object contradict each other.
-pub fn contradiction(object: ObjectId, rule: &'static str) -> ModelError {
+pub fn contradiction_error(object: ObjectId, rule: &'static str) -> ModelError {
     KvError::Contradiction { object, rule }.into()
 }

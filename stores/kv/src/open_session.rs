@@ -12,9 +12,9 @@ pub struct KvSessionOptions {
     /// Whether commits are durable.
     pub durability: DurabilitySupport,
     /// Most bytes of changes that are not committed, before a further change is refused.
-    pub max_uncommitted: u64,
+    pub max_uncommitted_bytes: u64,
     /// Whether values of a new container get checksums.
-    pub checksums: bool,
+    pub checksum_new_container: bool,
 }
 
 /// Opens the session of a connector.
@@ -27,18 +27,19 @@ pub fn open_session_on(
     how: &OpenRequest<'_>,
     choices: KvSessionOptions,
 ) -> Result<KvSession, OpenError> {
-    let KvSessionOptions { durability, max_uncommitted, checksums } = choices;
+    let KvSessionOptions { durability, max_uncommitted_bytes: max_uncommitted, checksum_new_container: checksums } =
+        choices;
     let request = KvOpenRequest {
         mode: how.mode,
         root: how.root.clone(),
         durability,
         max_allocation: how.max_allocation,
         unfilter: how.unfilter.clone(),
-        max_uncommitted,
-        random: random()?,
-        checksums,
+        max_uncommitted_bytes: max_uncommitted,
+        blob_id_seed: random()?,
+        checksum_new_container: checksums,
     };
     let mut session = KvSession::open(engine, &request).map_err(OpenError::Store)?;
-    session.described.location = Some(at.clone());
+    session.info.location = Some(at.clone());
     Ok(session)
 }

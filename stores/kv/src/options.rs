@@ -14,7 +14,7 @@ settings! {
         /// The most states that all processes read at a time.
         max_readers: u32 = 4096,
         /// Which commits wait for the disk: all, durable flushes, or none, and then a power failure may lose the store.
-        sync: SyncPolicy = SyncPolicy::Durable,
+        sync: SyncPolicy = SyncPolicy::DurableOnly,
         /// The most bytes of changes in memory that are not flushed: beyond them, a change is refused.
         max_uncommitted: u64 = KvOpenRequest::DEFAULT_MAX_UNCOMMITTED_BYTES,
         /// Whether values of a new store get checksums, which are verified when they are read.

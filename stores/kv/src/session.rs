@@ -9,9 +9,9 @@ use h5live_model::{
 };
 
 use crate::blob_ids::BlobIdGenerator;
-use crate::engine::{ChecksumPolicy, ChecksummedView, Engine, KeySpan, View, ViewWithEdits};
+use crate::engine::{ChecksumPolicy, ChecksumStrippingView, Engine, KeySpan, View, ViewWithEdits};
 use crate::error::KvError;
-use crate::layout::encode::VLEN_AND_REFERENCE_SIZES;
+use crate::layout::encode::STORED_VLEN_AND_REFERENCE_SIZES;
 use crate::layout::value::{ContainerFormat, LAYOUT_VERSION};
 use crate::layout::{MetadataField, key, oid};
 use crate::object_edits::{self, ReclaimContext};
@@ -57,38 +57,38 @@ pub struct KvOpenRequest {
     /// What undoes filters of elements that are deleted.
     pub unfilter: Arc<dyn FilterEngine>,
     /// Most bytes of changes that are not committed, before a further change is refused.
-    pub max_uncommitted: u64,
+    pub max_uncommitted_bytes: u64,
     /// A random number, for the identities of blobs.
-    pub random: u64,
+    pub blob_id_seed: u64,
     /// Whether values of a new container get checksums.
-    pub checksums: bool,
+    pub checksum_new_container: bool,
 }
 
 impl KvOpenRequest {
-    /// [`KvOpenRequest::max_uncommitted`], if nobody asks for another one: 1 GiB.
+    /// [`KvOpenRequest::max_uncommitted_bytes`], if nobody asks for another one: 1 GiB.
     pub const DEFAULT_MAX_UNCOMMITTED_BYTES: u64 = 1 << 30;
 }
 
 /// The form of the records of a container, of which this is a state as it is stored.
 ///
 /// # Errors
-/// [`KvError::Empty`], [`KvError::Foreign`], [`KvError::Version`].
+/// [`KvError::NoStore`], [`KvError::NotKvStore`], [`KvError::UnsupportedVersion`].
 pub fn container_format(stored: &ViewWithEdits<'_>) -> Result<ContainerFormat> {
-    let at = key::metadata(oid::GLOBAL_METADATA, MetadataField::LayoutVersion);
-    let value = stored.get(at.as_bytes())?.ok_or(KvError::Empty)?;
-    let form = ContainerFormat::decode(&value).map_err(KvError::Foreign)?;
-    form.map_err(|found| KvError::Version { found, known: LAYOUT_VERSION }.into())
+    let at = key::metadata(oid::GLOBAL_METADATA, MetadataField::ContainerFormat);
+    let value = stored.get(at.as_bytes())?.ok_or(KvError::NoStore)?;
+    let form = ContainerFormat::decode_stored(&value).map_err(KvError::NotKvStore)?;
+    form.map_err(|found| KvError::UnsupportedVersion { found, known: LAYOUT_VERSION }.into())
 }
 
 /// A state of a container as it is read.
 pub fn checksummed_view(form: ContainerFormat, stored: Arc<dyn View>, checksum_use: ChecksumPolicy) -> Arc<dyn View> {
-    if form.has_checksums { Arc::new(ChecksummedView::new(stored, checksum_use)) } else { stored }
+    if form.has_checksums { Arc::new(ChecksumStrippingView::new(stored, checksum_use)) } else { stored }
 }
 
 /// A session on a container.
 #[derive(Debug)]
 pub struct KvSession {
-    pub described: SessionInfo,
+    pub info: SessionInfo,
     pub engine: Box<dyn Engine>,
     pub cleanup: ReclaimContext,
     max_uncommitted: u64,
@@ -103,24 +103,24 @@ impl KvSession {
     /// Opens the container of an engine, or makes it.
     ///
     /// # Errors
-    /// [`KvError::Empty`], [`KvError::Foreign`], [`KvError::Version`], and those of the engine.
+    /// [`KvError::NoStore`], [`KvError::NotKvStore`], [`KvError::UnsupportedVersion`], and those of the engine.
     pub fn open(engine: Box<dyn Engine>, request: &KvOpenRequest) -> Result<Self> {
         let mut described = SessionInfo::new(CONNECTOR, request.mode, oid::ROOT, capabilities(request.durability));
-        described.element_sizes = VLEN_AND_REFERENCE_SIZES;
+        described.element_sizes = STORED_VLEN_AND_REFERENCE_SIZES;
         let stored = engine.view()?;
         let is_new = matches!(request.mode, Mode::Create | Mode::CreateNew);
         // What a new container replaces is in any form, and is only listed.
         let (form, how) = match is_new {
-            true => (ContainerFormat::new(request.checksums), ChecksumPolicy::PassBy),
-            false => (container_format(&ViewWithEdits::of(&stored))?, ChecksumPolicy::Verify),
+            true => (ContainerFormat::new(request.checksum_new_container), ChecksumPolicy::Skip),
+            false => (container_format(&ViewWithEdits::without_edits(&stored))?, ChecksumPolicy::Verify),
         };
         let view = checksummed_view(form, stored, how);
-        let state = KvState::new(form, view, BlobIdGenerator::new(request.random), request.max_uncommitted);
+        let state = KvState::new(form, view, BlobIdGenerator::new(request.blob_id_seed), request.max_uncommitted_bytes);
         let session = KvSession {
-            described,
+            info: described,
             engine,
             cleanup: ReclaimContext { unfilter: request.unfilter.clone(), max_allocation: request.max_allocation },
-            max_uncommitted: request.max_uncommitted,
+            max_uncommitted: request.max_uncommitted_bytes,
             form,
             state: RwLock::new(state),
             deleted_objects: AtomicU64::new(0),
@@ -141,8 +141,8 @@ impl KvSession {
         })?;
         let is_replaced = !old.is_empty();
         old.iter().for_each(|key| state.edits.delete(key));
-        let version = key::metadata(oid::GLOBAL_METADATA, MetadataField::LayoutVersion);
-        state.put(&version, self.form.encode());
+        let version = key::metadata(oid::GLOBAL_METADATA, MetadataField::ContainerFormat);
+        state.put(&version, self.form.encode_without_checksum());
         state.put(&key::metadata(oid::GLOBAL_METADATA, MetadataField::RootGroup), oid::token(oid::ROOT));
         object_edits::create_root(&mut state, root)?;
         match is_replaced {
@@ -162,7 +162,7 @@ impl KvSession {
     /// [`ModelError::Closed`], [`ModelError::ReadOnly`].
     pub fn check_writable(&self) -> Result<()> {
         self.check_open()?;
-        if self.described.mode.writes() { Ok(()) } else { Err(ModelError::ReadOnly) }
+        if self.info.mode.writes() { Ok(()) } else { Err(ModelError::ReadOnly) }
     }
 
     /// Reads what the session sees.
@@ -183,7 +183,7 @@ impl KvSession {
     /// more.
     ///
     /// # Errors
-    /// [`ModelError::Closed`], [`ModelError::ReadOnly`], [`KvError::Uncommitted`] before anything is changed, and those
+    /// [`ModelError::Closed`], [`ModelError::ReadOnly`], [`KvError::TooMuchUncommitted`] before anything is changed, and those
     /// of `change`.
     pub fn change<T>(&self, change: impl FnOnce(&mut KvState) -> Result<T>) -> Result<T> {
         self.check_writable()?;
@@ -191,15 +191,15 @@ impl KvSession {
         // It may have been closed since: nothing commits what is changed then.
         self.check_open()?;
         let bytes = state.edits.memory_bytes() as u64;
-        if bytes > state.max_uncommitted {
+        if bytes > state.max_uncommitted_bytes {
             // What the next flush hands over is taken. Else nothing could be committed any more.
-            state.max_uncommitted = bytes + self.max_uncommitted / FLUSH_SHARE;
-            return Err(KvError::Uncommitted { bytes, most: self.max_uncommitted }.into());
+            state.max_uncommitted_bytes = bytes + self.max_uncommitted / FLUSH_SHARE;
+            return Err(KvError::TooMuchUncommitted { bytes, most: self.max_uncommitted }.into());
         }
         let changed = change(&mut state);
-        self.deleted_objects.store(state.deleted_objects, Ordering::Release);
+        self.deleted_objects.store(state.deleted_object_count, Ordering::Release);
         if matches!(changed, Err(ModelError::Store(_))) {
-            state.is_broken = true;
+            state.is_poisoned = true;
         }
         changed
     }
@@ -208,7 +208,7 @@ impl KvSession {
     ///
     /// # Errors
     /// [`ModelError::Closed`], and those of `settle`.
-    pub fn settle<T>(&self, settle: impl FnOnce(&mut KvState) -> Result<T>) -> Result<T> {
+    pub fn with_state_mut<T>(&self, settle: impl FnOnce(&mut KvState) -> Result<T>) -> Result<T> {
         self.check_open()?;
         settle(&mut self.state.write())
     }
@@ -235,11 +235,11 @@ impl KvSession {
     }
 
     fn commit_state(&self, state: &mut KvState, publish: PublishLevel) -> Result<()> {
-        if publish == PublishLevel::Durable && self.described.capabilities.durability == DurabilitySupport::Never {
+        if publish == PublishLevel::Durable && self.info.capabilities.durability == DurabilitySupport::Never {
             return Err(ModelError::Unsupported("outlasting a power failure in this store"));
         }
-        if state.is_broken {
-            return Err(KvError::Broken.into());
+        if state.is_poisoned {
+            return Err(KvError::Poisoned.into());
         }
         if !state.edits.is_empty() || publish == PublishLevel::Durable {
             if self.form.has_checksums {
@@ -251,7 +251,7 @@ impl KvSession {
             }
             committed?;
             state.edits.clear();
-            state.max_uncommitted = self.max_uncommitted;
+            state.max_uncommitted_bytes = self.max_uncommitted;
             state.view = self.view()?;
         }
         Ok(())
@@ -280,7 +280,7 @@ impl KvSession {
         if self.is_closed.load(Ordering::Acquire) {
             return Ok(());
         }
-        if self.described.mode.writes() {
+        if self.info.mode.writes() {
             self.commit_state(&mut state, PublishLevel::Visible)?;
         }
         // Under the lock: another thread's change is committed here, or is refused.

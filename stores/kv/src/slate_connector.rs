@@ -133,11 +133,11 @@ impl Connector for SlateConnector {
         let engine = engine.map_err(|error| OpenError::Store(error.into()))?;
         let choices = KvSessionOptions {
             durability: options.sync.durability(),
-            max_uncommitted: options.max_uncommitted,
-            checksums: options.checksums,
+            max_uncommitted_bytes: options.max_uncommitted,
+            checksum_new_container: options.checksums,
         };
         let mut session = open_session_on(Box::new(LongKeyEngine::new(engine)), at, how, choices)?;
-        session.described.connector = CONNECTOR;
+        session.info.connector = CONNECTOR;
         Ok(Arc::new(KvStore::new(session)))
     }
 

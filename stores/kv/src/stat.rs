@@ -13,11 +13,11 @@ const KINDS: [&str; 7] =
 
 /// The records of one kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct RecordCount {
+pub struct RecordKindStat {
     /// The kind.
     pub kind: &'static str,
     /// The number of keys.
-    pub keys: u64,
+    pub key_count: u64,
     /// Bytes of keys and values.
     pub bytes: u64,
 }
@@ -30,7 +30,7 @@ pub struct KvStat {
     /// Whether values end with checksums.
     pub has_checksums: bool,
     /// The records by kind. Kinds of which there are none are among them.
-    pub records: Vec<RecordCount>,
+    pub records: Vec<RecordKindStat>,
     /// The room that the engine takes, and who uses it.
     pub lmdb: LmdbStat,
 }
@@ -43,7 +43,7 @@ fn kind_of(key: &[u8]) -> usize {
             _,
             RecordKey::AttributeCount
             | RecordKey::NextAttributeOrder
-            | RecordKey::AttributeAt(_)
+            | RecordKey::AttributeNameAt(_)
             | RecordKey::Attribute(..),
         )) => 1,
         Ok((
@@ -67,18 +67,18 @@ impl KvStat {
     ///
     /// # Errors
     /// As the connector's when it opens the store for reading.
-    pub fn read(at: &Location) -> Result<Self, OpenError> {
+    pub fn scan(at: &Location) -> Result<Self, OpenError> {
         let failed = |error: EngineError| OpenError::Store(error.into());
         let engine = LmdbEngine::open(&folder(at)?, Mode::Read, &LmdbOptions::default()).map_err(failed)?;
         let engine = LongKeyEngine::new(engine);
         // Before this process reads a state itself.
         let lmdb = engine.inner().stat().map_err(failed)?;
         let view = engine.view().map_err(failed)?;
-        let form = container_format(&ViewWithEdits::of(&view)).map_err(OpenError::Store)?;
-        let mut records: Vec<_> = KINDS.map(|kind| RecordCount { kind, keys: 0, bytes: 0 }).into();
+        let form = container_format(&ViewWithEdits::without_edits(&view)).map_err(OpenError::Store)?;
+        let mut records: Vec<_> = KINDS.map(|kind| RecordKindStat { kind, key_count: 0, bytes: 0 }).into();
         let counted = view.scan(&KeySpan::all(), &mut |key, value| {
             if let Some(count) = records.get_mut(kind_of(key)) {
-                count.keys += 1;
+                count.key_count += 1;
                 count.bytes += (key.len() + value.len()) as u64;
             }
             true

@@ -21,7 +21,7 @@ pub struct KvState {
     /// What is not committed.
     pub edits: EditBatch,
     /// Bytes of edits beyond which the next change is refused.
-    pub max_uncommitted: u64,
+    pub max_uncommitted_bytes: u64,
     /// Identities of new objects.
     pub ids: OidAllocator,
     /// Identities of new blobs.
@@ -29,11 +29,11 @@ pub struct KvState {
     /// At which objects orders of creation are kept.
     pub tracked_orders: TrackedOrderCache,
     /// The description of the object that was made last, with its records: the next one is often like it.
-    pub last_described: Option<(ObjectSpec, MetadataRecords)>,
+    pub last_created_spec: Option<(ObjectSpec, MetadataRecords)>,
     /// A change failed in its middle.
-    pub is_broken: bool,
+    pub is_poisoned: bool,
     /// How many objects this session has deleted.
-    pub deleted_objects: u64,
+    pub deleted_object_count: u64,
 }
 
 impl KvState {
@@ -43,13 +43,13 @@ impl KvState {
             form,
             view,
             edits: EditBatch::new(),
-            max_uncommitted,
+            max_uncommitted_bytes: max_uncommitted,
             ids: OidAllocator::default(),
             blob_ids,
             tracked_orders: TrackedOrderCache::default(),
-            last_described: None,
-            is_broken: false,
-            deleted_objects: 0,
+            last_created_spec: None,
+            is_poisoned: false,
+            deleted_object_count: 0,
         }
     }
 
@@ -83,7 +83,7 @@ impl KvState {
         if let Some(id) = self.ids.allocate(kind) {
             return Ok(id);
         }
-        let at = key::metadata(oid::GLOBAL_METADATA, MetadataField::NextIndex);
+        let at = key::metadata(oid::GLOBAL_METADATA, MetadataField::NextObjectIndex);
         let next =
             read_number(&self.view_with_edits(), oid::GLOBAL_METADATA, &at, "Next Object Index")?.unwrap_or_default();
         let none = KvError::Contradiction { object: oid::GLOBAL_METADATA, rule: "it has no more identities" };

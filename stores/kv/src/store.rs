@@ -12,11 +12,11 @@ use crate::dataset_registry::DatasetRegistry;
 use crate::element_blobs::{BLOB_HOLDER, with_blob};
 use crate::engine::{Engine, ViewWithEdits};
 use crate::error::{damaged_object_error, invalid_error};
-use crate::layout::value::{EncodedReference, StoredReference, VarLenBlobRef};
+use crate::layout::value::{DecodedReference, EncodedReference, VarLenBlobRef};
 use crate::layout::{BlobId, key, oid};
 use crate::map_cache::MapCache;
 use crate::object_edits;
-use crate::objects::{self, contradiction};
+use crate::objects::{self, contradiction_error};
 use crate::session::{KvOpenRequest, KvSession};
 use crate::state::check_object_exists;
 use crate::watch::KvWatch;
@@ -49,18 +49,18 @@ impl KvStore {
         if self.session.read(|state| with_blob(state, stored, found))? {
             return Ok(());
         }
-        for view in self.datasets.all().iter().filter_map(|dataset| dataset.view()) {
-            if with_blob(&ViewWithEdits::of(&view), stored, found)? {
+        for view in self.datasets.all().iter().filter_map(|dataset| dataset.pinned_view()) {
+            if with_blob(&ViewWithEdits::without_edits(&view), stored, found)? {
                 return Ok(());
             }
         }
-        Err(contradiction(BLOB_HOLDER, "the data of a variable-length element is not there"))
+        Err(contradiction_error(BLOB_HOLDER, "the data of a variable-length element is not there"))
     }
 }
 
 impl Store for KvStore {
     fn session(&self) -> &SessionInfo {
-        &self.session.described
+        &self.session.info
     }
 
     fn kind(&self, id: ObjectId) -> Result<ObjectKind> {
@@ -71,7 +71,7 @@ impl Store for KvStore {
         let spec = self.session.read(|state| objects::spec(state, id))?;
         Ok(match spec.body {
             // A reader sees the extent as of the last refresh of the dataset.
-            h5live_model::ObjectKindSpec::Dataset(_) if !self.session.described.mode.writes() => {
+            h5live_model::ObjectKindSpec::Dataset(_) if !self.session.info.mode.writes() => {
                 let seen = (*self.datasets.open(&self.session, id)?.spec()?).clone();
                 ObjectSpec { body: h5live_model::ObjectKindSpec::Dataset(Box::new(seen)), ..spec }
             }
@@ -126,12 +126,12 @@ impl Store for KvStore {
 
     fn referent(&self, kind: ReferenceKind, element: &[u8]) -> Result<Option<Referent>> {
         self.session.check_open()?;
-        match StoredReference::decode(kind, element).map_err(invalid_error)? {
-            StoredReference::Null => Ok(None),
-            StoredReference::Whole(referent) => Ok(Some(referent)),
-            StoredReference::InBlob { kind, external, blob } => {
+        match DecodedReference::decode(kind, element).map_err(invalid_error)? {
+            DecodedReference::Null => Ok(None),
+            DecodedReference::InElement(referent) => Ok(Some(referent)),
+            DecodedReference::InBlob { kind, external, blob } => {
                 let mut found = None;
-                self.find_blob(blob, &mut |bytes| found = Some(StoredReference::decode_blob(kind, external, bytes)))?;
+                self.find_blob(blob, &mut |bytes| found = Some(DecodedReference::decode_blob(kind, external, bytes)))?;
                 found.transpose().map_err(damaged_object_error(BLOB_HOLDER))
             }
         }
@@ -149,7 +149,7 @@ impl Store for KvStore {
     }
 
     fn refresh(&self, scope: ObjectScope<'_>) -> Result<()> {
-        if self.session.described.mode != Mode::SwmrRead {
+        if self.session.info.mode != Mode::SwmrRead {
             return self.session.check_open();
         }
         let view = self.session.refresh_view()?;
@@ -164,7 +164,7 @@ impl Store for KvStore {
                 })
             }
             ObjectScope::Objects(objects) => objects.iter().try_for_each(|id| {
-                check_object_exists(&ViewWithEdits::of(&view), *id)?;
+                check_object_exists(&ViewWithEdits::without_edits(&view), *id)?;
                 match oid::kind(*id) {
                     ObjectKind::Dataset => {
                         self.datasets.open(&self.session, *id)?.advance_detecting_extent_change(&view).map(drop)
@@ -177,7 +177,7 @@ impl Store for KvStore {
 
     fn liveness(&self) -> Result<WriterLiveness> {
         self.session.check_open()?;
-        if self.session.described.mode.writes() {
+        if self.session.info.mode.writes() {
             return Ok(WriterLiveness::AtRest);
         }
         Ok(if self.session.engine.has_writer()? { WriterLiveness::Live } else { WriterLiveness::AtRest })
@@ -252,7 +252,7 @@ impl StoreWriter for KvStore {
                     blob = state.blob_ids.next_id();
                     state.put_concatenated(&key::blob(blob), &[bytes]);
                 }
-                elements.extend(VarLenBlobRef { length: *count, blob }.encode());
+                elements.extend(VarLenBlobRef { element_count: *count, blob }.encode());
             }
             Ok(elements)
         })

@@ -52,7 +52,7 @@ fn commit(engine: &SlateEngine, number: u64, publish: PublishLevel) -> Result<()
 
 /// The number that all keys of a state say; each way of reading it says the same.
 fn number(view: &Arc<dyn View>) -> u64 {
-    let state = ViewWithEdits::of(view);
+    let state = ViewWithEdits::without_edits(view);
     let mut scanned = Vec::new();
     view.scan(&KeySpan::prefix(&[7]), &mut |key, value| {
         scanned.push((key.to_vec(), value.to_vec()));
@@ -228,7 +228,7 @@ fn commits_that_do_not_wait_come_to_readers_later_and_a_durable_one_at_once() {
             .unwrap()
     };
     // By itself, nothing is written in the time of this test.
-    let writer = open(Mode::CreateNew, SyncPolicy::Durable, Duration::from_secs(3600));
+    let writer = open(Mode::CreateNew, SyncPolicy::DurableOnly, Duration::from_secs(3600));
     commit(&writer, 1, PublishLevel::Durable).unwrap();
     let reader = folder_engine(&store, Mode::SwmrRead).unwrap();
     commit(&writer, 2, PublishLevel::Visible).unwrap();
@@ -241,7 +241,7 @@ fn commits_that_do_not_wait_come_to_readers_later_and_a_durable_one_at_once() {
     let writer = open(Mode::Write, SyncPolicy::Never, Duration::from_millis(5));
     let mut watch = reader.watch().unwrap();
     commit(&writer, 4, PublishLevel::Visible).unwrap();
-    assert!(matches!(writer.commit(&EditBatch::new(), PublishLevel::Durable), Err(EngineError::NotDurable)));
+    assert!(matches!(writer.commit(&EditBatch::new(), PublishLevel::Durable), Err(EngineError::DurabilityDisabled)));
     assert_eq!(watch.wait(Duration::MAX).unwrap(), WatchEvent::Changed);
     assert_eq!(number(&reader.view().unwrap()), 4);
 }

@@ -54,7 +54,10 @@ fn commit(engine: &SlateEngine, number: u64) {
 /// The number of the last commit of a state, which has all commits up to it.
 fn last_commit(view: &Arc<dyn View>) -> u64 {
     let numbers = KEYS.map(|key| {
-        ViewWithEdits::of(view).get(key).unwrap().map_or(0, |value| u64::from_le_bytes(value.try_into().unwrap()))
+        ViewWithEdits::without_edits(view)
+            .get(key)
+            .unwrap()
+            .map_or(0, |value| u64::from_le_bytes(value.try_into().unwrap()))
     });
     let mut commits = 0;
     view.scan(&KeySpan::prefix(b"only "), &mut |key, _| {

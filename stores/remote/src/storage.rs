@@ -362,8 +362,8 @@ impl Storage for ObjectBackedStorage {
         Ok(len)
     }
 
-    fn batched_reads(&self) -> Option<BatchReadHints> {
-        Some(BatchReadHints { in_flight: IN_FLIGHT, gap: GAP_BYTES })
+    fn batch_read_hints(&self) -> Option<BatchReadHints> {
+        Some(BatchReadHints { in_flight: IN_FLIGHT, max_gap_bytes: GAP_BYTES })
     }
 
     fn read_ranges(

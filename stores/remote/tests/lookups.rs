@@ -36,8 +36,8 @@ impl Storage for WaitingStorage {
         }
     }
 
-    fn batched_reads(&self) -> Option<BatchReadHints> {
-        Some(BatchReadHints { in_flight: 16, gap: 0 })
+    fn batch_read_hints(&self) -> Option<BatchReadHints> {
+        Some(BatchReadHints { in_flight: 16, max_gap_bytes: 0 })
     }
 
     fn read_ranges(

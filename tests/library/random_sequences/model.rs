@@ -8,85 +8,87 @@ use super::Random;
 
 /// The elements of a dataset.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Column {
+pub enum ColumnAppender {
     Numbers(Vec<u64>),
     Texts(Vec<String>),
 }
 
-impl Column {
-    pub fn empty_like(&self) -> Column {
+impl ColumnAppender {
+    pub fn empty_like(&self) -> ColumnAppender {
         match self {
-            Column::Numbers(_) => Column::Numbers(Vec::new()),
-            Column::Texts(_) => Column::Texts(Vec::new()),
+            ColumnAppender::Numbers(_) => ColumnAppender::Numbers(Vec::new()),
+            ColumnAppender::Texts(_) => ColumnAppender::Texts(Vec::new()),
         }
     }
 
     pub fn len(&self) -> usize {
         match self {
-            Column::Numbers(all) => all.len(),
-            Column::Texts(all) => all.len(),
+            ColumnAppender::Numbers(all) => all.len(),
+            ColumnAppender::Texts(all) => all.len(),
         }
     }
 
     pub fn text_of(&self, at: usize) -> String {
         match self {
-            Column::Numbers(all) => all[at].to_string(),
-            Column::Texts(all) => format!("{:?}", all[at]),
+            ColumnAppender::Numbers(all) => all[at].to_string(),
+            ColumnAppender::Texts(all) => format!("{:?}", all[at]),
         }
     }
 
     /// New elements of the same type.
-    pub fn random_like(&self, random: &mut Random, count: usize) -> Column {
+    pub fn random_like(&self, random: &mut Random, count: usize) -> ColumnAppender {
         match self {
-            Column::Numbers(_) => Column::Numbers((0..count).map(|_| random.next() | 1).collect()),
-            Column::Texts(_) => Column::Texts((0..count).map(|_| random_text(random)).collect()),
+            ColumnAppender::Numbers(_) => ColumnAppender::Numbers((0..count).map(|_| random.next() | 1).collect()),
+            ColumnAppender::Texts(_) => ColumnAppender::Texts((0..count).map(|_| random_text(random)).collect()),
         }
     }
 
     /// Cuts it, or fills it with what nobody wrote.
     pub fn resize(&mut self, len: usize) {
         match self {
-            Column::Numbers(all) => all.resize(len, 0),
-            Column::Texts(all) => all.resize(len, String::new()),
+            ColumnAppender::Numbers(all) => all.resize(len, 0),
+            ColumnAppender::Texts(all) => all.resize(len, String::new()),
         }
     }
 
     /// Puts other elements of the same type at a place.
-    pub fn put(&mut self, at: usize, new: &Column) {
+    pub fn put(&mut self, at: usize, new: &ColumnAppender) {
         match (self, new) {
-            (Column::Numbers(all), Column::Numbers(new)) => all[at..at + new.len()].copy_from_slice(new),
-            (Column::Texts(all), Column::Texts(new)) => all[at..at + new.len()].clone_from_slice(new),
+            (ColumnAppender::Numbers(all), ColumnAppender::Numbers(new)) => {
+                all[at..at + new.len()].copy_from_slice(new)
+            }
+            (ColumnAppender::Texts(all), ColumnAppender::Texts(new)) => all[at..at + new.len()].clone_from_slice(new),
             _ => unreachable!("columns have one type"),
         }
     }
 
-    pub fn slice(&self, from: usize, to: usize) -> Column {
+    pub fn slice(&self, from: usize, to: usize) -> ColumnAppender {
         match self {
-            Column::Numbers(all) => Column::Numbers(all[from..to].to_vec()),
-            Column::Texts(all) => Column::Texts(all[from..to].to_vec()),
+            ColumnAppender::Numbers(all) => ColumnAppender::Numbers(all[from..to].to_vec()),
+            ColumnAppender::Texts(all) => ColumnAppender::Texts(all[from..to].to_vec()),
         }
     }
 
     pub fn append_to(&self, data: &Dataset) -> h5live::Result<()> {
         match self {
-            Column::Numbers(new) => data.append(new).map(drop),
-            Column::Texts(new) => data.append(new).map(drop),
+            ColumnAppender::Numbers(new) => data.append(new).map(drop),
+            ColumnAppender::Texts(new) => data.append(new).map(drop),
         }
     }
 
     /// Writes rows of a dataset with this many elements in a row.
     pub fn write_to(&self, data: &Dataset, rows: std::ops::Range<u64>) -> h5live::Result<()> {
         match self {
-            Column::Numbers(new) => data.write_slice(rows_of(data, rows), new),
-            Column::Texts(new) => data.write_slice(rows_of(data, rows), new),
+            ColumnAppender::Numbers(new) => data.write_slice(rows_of(data, rows), new),
+            ColumnAppender::Texts(new) => data.write_slice(rows_of(data, rows), new),
         }
     }
 
     /// Reads rows of a dataset of this type.
-    pub fn read_like(&self, data: &Dataset, rows: std::ops::Range<u64>) -> h5live::Result<Column> {
+    pub fn read_like(&self, data: &Dataset, rows: std::ops::Range<u64>) -> h5live::Result<ColumnAppender> {
         Ok(match self {
-            Column::Numbers(_) => Column::Numbers(data.read_slice(rows_of(data, rows))?),
-            Column::Texts(_) => Column::Texts(data.read_slice(rows_of(data, rows))?),
+            ColumnAppender::Numbers(_) => ColumnAppender::Numbers(data.read_slice(rows_of(data, rows))?),
+            ColumnAppender::Texts(_) => ColumnAppender::Texts(data.read_slice(rows_of(data, rows))?),
         })
     }
 }
@@ -111,7 +113,7 @@ fn random_text(random: &mut Random) -> String {
 pub struct ModelDataset {
     /// Another one for each dataset that is made.
     pub number: u64,
-    pub elements: Column,
+    pub elements: ColumnAppender,
     /// Elements of a row.
     pub row: usize,
     /// Whether rows can be added and taken away.
@@ -167,7 +169,7 @@ impl Model {
     }
 
     /// These elements are about to be at a path.
-    pub fn expect(&mut self, path: &str, at: usize, new: &Column) {
+    pub fn expect(&mut self, path: &str, at: usize, new: &ColumnAppender) {
         let history = self.histories.entry(self.datasets[path].number).or_default();
         history.resize_with(history.len().max(at + new.len()), HashSet::new);
         history[at..].iter_mut().zip(0..new.len()).for_each(|(seen, at)| _ = seen.insert(new.text_of(at)));
@@ -181,7 +183,7 @@ impl Model {
     }
 
     /// Whether a reader that looks at any time may have seen these elements at a path.
-    pub fn check_seen(&self, path: &str, seen: &Column, who: &str) {
+    pub fn check_seen(&self, path: &str, seen: &ColumnAppender, who: &str) {
         let ever = self.ever_at.get(path).into_iter().flatten().filter_map(|number| self.histories.get(number));
         let mut reason = "nothing was ever there".to_owned();
         for history in ever {
@@ -193,11 +195,11 @@ impl Model {
         panic!("{who}: {path}: {reason}");
     }
 
-    pub fn put(&mut self, path: &str, at: usize, new: &Column) {
+    pub fn put(&mut self, path: &str, at: usize, new: &ColumnAppender) {
         self.datasets.get_mut(path).unwrap().elements.put(at, new);
     }
 
-    pub fn append(&mut self, path: &str, new: &Column) {
+    pub fn append(&mut self, path: &str, new: &ColumnAppender) {
         let before = self.datasets[path].elements.len();
         self.expect(path, before, new);
         self.resize(path, before + new.len());
@@ -235,7 +237,7 @@ impl Model {
     }
 }
 
-fn first_difference(found: &Column, expected: &Column) -> String {
+fn first_difference(found: &ColumnAppender, expected: &ColumnAppender) -> String {
     let differs = |at: &usize| found.text_of(*at) != expected.text_of(*at);
     match (0..found.len().min(expected.len())).find(differs) {
         Some(at) => format!("element {at} is {:.60}, and not {:.60}", found.text_of(at), expected.text_of(at)),

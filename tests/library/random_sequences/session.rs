@@ -7,7 +7,7 @@ use h5live::{File, StoreCheckOptions};
 
 use super::Random;
 use super::actor::Actor;
-use super::model::Column;
+use super::model::ColumnAppender;
 
 /// Where datasets are made.
 const PATHS: &[&str] = &["a", "b", "g/a", "g/b", "h/i/j", "h/k"];
@@ -15,7 +15,7 @@ const PATHS: &[&str] = &["a", "b", "g/a", "g/b", "h/i/j", "h/k"];
 const THREADS: usize = 3;
 
 /// What a reader found at a path.
-type Seen = (&'static str, Column);
+type Seen = (&'static str, ColumnAppender);
 
 /// A store, who works on it, and a reader of it.
 pub struct Session {
@@ -137,14 +137,14 @@ impl Session {
         let who = self.actor.who("threads that append to one dataset");
         let Some((path, known)) = self.actor.some_unlimited() else { return };
         let (row, before) = (known.row, known.elements.len());
-        let rows: Vec<Vec<Column>> = (0..THREADS).map(|_| self.actor.random_rows(&known, 12)).collect();
+        let rows: Vec<Vec<ColumnAppender>> = (0..THREADS).map(|_| self.actor.random_rows(&known, 12)).collect();
         let file = self.actor.file();
         std::thread::scope(|scope| {
             for rows in &rows {
                 let (file, path, who) = (&file, &path, &who);
                 scope.spawn(move || {
                     let data = file.dataset(path).unwrap_or_else(|error| panic!("{who}: {error}"));
-                    let append = |row: &Column| row.append_to(&data);
+                    let append = |row: &ColumnAppender| row.append_to(&data);
                     rows.iter().try_for_each(append).unwrap_or_else(|error| panic!("{who}: {path}: {error}"));
                 });
             }
@@ -155,7 +155,7 @@ impl Session {
         let mut waiting: Vec<_> = rows.iter().map(|rows| rows.iter()).collect();
         for at in (0..found.len()).step_by(row) {
             let new = found.slice(at, at + row);
-            let is_next = |rows: &&mut std::slice::Iter<'_, Column>| rows.as_slice().first() == Some(&new);
+            let is_next = |rows: &&mut std::slice::Iter<'_, ColumnAppender>| rows.as_slice().first() == Some(&new);
             let next = waiting.iter_mut().find(is_next).and_then(Iterator::next);
             assert!(next.is_some(), "{who}: {path}: row {at} is of no thread, or not in its order");
         }
@@ -178,10 +178,10 @@ impl Session {
             })
             .collect();
         let appended: Vec<usize> = std::thread::scope(|scope| {
-            let append = |(path, rows): &(String, Vec<Column>)| {
+            let append = |(path, rows): &(String, Vec<ColumnAppender>)| {
                 let (data, rows, started) = (file.dataset(path).unwrap(), rows.clone(), started.clone());
                 scope.spawn(move || {
-                    let append = |row: &Column| row.append_to(&data).inspect(|()| _ = started.send(()));
+                    let append = |row: &ColumnAppender| row.append_to(&data).inspect(|()| _ = started.send(()));
                     rows.iter().take_while(|row| append(row).is_ok()).count()
                 })
             };
@@ -232,9 +232,9 @@ impl Session {
 fn look(reader: &File, who: &str) -> Vec<Seen> {
     let read = |path: &&'static str| {
         let data = reader.dataset(path).ok()?;
-        let read = || -> h5live::Result<Column> {
+        let read = || -> h5live::Result<ColumnAppender> {
             let is_numbers = matches!(data.datatype()?, Datatype::Integer(_));
-            Ok(if is_numbers { Column::Numbers(data.read()?) } else { Column::Texts(data.read()?) })
+            Ok(if is_numbers { ColumnAppender::Numbers(data.read()?) } else { ColumnAppender::Texts(data.read()?) })
         };
         match read() {
             Err(error) if is_deleted(&error) => None,

@@ -30,19 +30,19 @@ pub struct TarReport {
     /// Entries by what they are.
     pub kinds: BTreeMap<&'static str, u64>,
     /// Files with contents: those that the document's program counts.
-    pub files: u64,
+    pub nonempty_files: u64,
     /// Files without contents.
-    pub empty: u64,
+    pub empty_files: u64,
     /// Files of more than 64 KiB, which the document warns of.
     pub over_64_kib: u64,
     /// Files that are too large for a compact dataset.
-    pub not_compact: u64,
+    pub too_large_for_compact: u64,
     /// Bytes of all contents, with the holes of sparse files.
     pub content_bytes: u64,
     /// The largest file: path and bytes.
     pub largest: Option<(String, u64)>,
     /// Files whose contents another file has already, and the bytes of those.
-    pub duplicates: CountWithExamples,
+    pub duplicate_contents: CountWithExamples,
     /// Bytes of the contents that are there more than once.
     pub duplicate_bytes: u64,
     /// Entries whose path an earlier one has.
@@ -52,11 +52,11 @@ pub struct TarReport {
     /// What each layout refuses, or keeps in the tables alone.
     pub layouts: Vec<LayoutFindings>,
     /// Bytes of the archive, without compression, that were read.
-    pub archive_bytes: u64,
+    pub uncompressed_bytes: u64,
     /// What ended the reading too early.
     pub fault: Option<Error>,
     /// Where another archive begins behind the end (byte). Its entries were not looked at.
-    pub next_archive: Option<u64>,
+    pub next_archive_offset: Option<u64>,
 }
 
 /// The kind of an entry, for people.
@@ -91,7 +91,7 @@ pub struct CheckProgress {
 /// None but those of the machine: what is wrong with the archive is in the report.
 pub fn check(source: TarSource, ignores_zeros: bool, on_progress: &mut dyn FnMut(CheckProgress)) -> Result<TarReport> {
     let bytes_read = source.bytes_read.clone();
-    let mut scanner = TarScanner::new(source.input, &source.name).ignore_zeros(ignores_zeros);
+    let mut scanner = TarScanner::new(source.decompressed, &source.name).ignore_zeros(ignores_zeros);
     let mut checker = Checker {
         report: TarReport::new(source.compression),
         seen: HashMap::new(),
@@ -112,8 +112,8 @@ pub fn check(source: TarSource, ignores_zeros: bool, on_progress: &mut dyn FnMut
             Err(error) => return Err(error),
         }
     }
-    checker.report.next_archive = scanner.next_archive();
-    checker.report.archive_bytes = scanner.position();
+    checker.report.next_archive_offset = scanner.next_archive_offset();
+    checker.report.uncompressed_bytes = scanner.position();
     checker.report.layouts = checker.layouts.finish();
     Ok(checker.report)
 }
@@ -124,27 +124,27 @@ impl TarReport {
             compression,
             entries: 0,
             kinds: BTreeMap::new(),
-            files: 0,
-            empty: 0,
+            nonempty_files: 0,
+            empty_files: 0,
             over_64_kib: 0,
-            not_compact: 0,
+            too_large_for_compact: 0,
             content_bytes: 0,
             largest: None,
-            duplicates: CountWithExamples::default(),
+            duplicate_contents: CountWithExamples::default(),
             duplicate_bytes: 0,
             collisions: CountWithExamples::default(),
             unsafe_paths: CountWithExamples::default(),
             layouts: Vec::new(),
-            archive_bytes: 0,
+            uncompressed_bytes: 0,
             fault: None,
-            next_archive: None,
+            next_archive_offset: None,
         }
     }
 
     /// Whether the archive is sound, and can be extracted and imported without a choice.
     pub fn is_clean(&self) -> bool {
         self.fault.is_none()
-            && self.next_archive.is_none()
+            && self.next_archive_offset.is_none()
             && self.unsafe_paths.count == 0
             && self.collisions.count == 0
             && self.layouts.iter().all(|layout| layout.refused.is_empty())
@@ -175,18 +175,18 @@ impl Checker {
             report.collisions.add(&entry.path);
         }
         let Some(digest) = digest else {
-            report.empty += u64::from(entry.is_file());
+            report.empty_files += u64::from(entry.is_file());
             return Ok(true);
         };
-        report.files += 1;
+        report.nonempty_files += 1;
         report.over_64_kib += u64::from(entry.size > 64 << 10);
-        report.not_compact += u64::from(entry.size > crate::import::MAX_COMPACT_BYTES);
+        report.too_large_for_compact += u64::from(entry.size > crate::import::MAX_COMPACT_BYTES);
         report.content_bytes = report.content_bytes.saturating_add(entry.size);
         if report.largest.as_ref().is_none_or(|(_, size)| entry.size > *size) {
             report.largest = Some((escaped(&entry.path), entry.size));
         }
         if self.seen.insert(digest, ()).is_some() {
-            report.duplicates.add(&entry.path);
+            report.duplicate_contents.add(&entry.path);
             report.duplicate_bytes = report.duplicate_bytes.saturating_add(entry.size);
         }
         Ok(true)
@@ -196,14 +196,14 @@ impl Checker {
 /// A digest that tells contents apart: of the data, the places of holes, and the size. A hole takes no time.
 fn digest_of<R: Read>(scanner: &mut TarScanner<R>, entry: &TarEntry) -> Result<Vec<u8>> {
     let mut hasher = DigestAlgorithm::Blake3.hasher();
-    let mut contents = EntryContents::new(scanner, entry, DigestAlgorithm::Xxh3.hasher());
+    let mut contents = EntryContents::new(scanner, entry, DigestAlgorithm::Xxh3_128.hasher());
     let mut buffer = Vec::new();
     let mut at = 0u64;
     loop {
         match contents.peek() {
             DataOrHole::Data(bytes) => {
                 buffer.resize(bytes.min(PIECE_BYTES) as usize, 0);
-                contents.read_unhashed(&mut buffer)?;
+                contents.read_data_unhashed(&mut buffer)?;
                 hasher.update(&buffer);
                 at += buffer.len() as u64;
             }

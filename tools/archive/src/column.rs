@@ -9,21 +9,21 @@ const PENDING_BYTES: usize = 256 << 10;
 
 /// A dataset with one dimension, and the elements that are not in it yet.
 #[derive(Debug)]
-pub struct Column<T> {
+pub struct ColumnAppender<T> {
     dataset: Dataset,
     pending: Vec<T>,
     /// All elements, with the pending ones.
     len: u64,
 }
 
-impl<T: H5Write> Column<T> {
+impl<T: H5Write> ColumnAppender<T> {
     /// The elements of a dataset.
     ///
     /// # Errors
     /// If the shape cannot be read.
     pub fn new(dataset: Dataset) -> Result<Self> {
         let len = dataset.shape()?.first().copied().unwrap_or(0);
-        Ok(Column { dataset, pending: Vec::new(), len })
+        Ok(ColumnAppender { dataset, pending: Vec::new(), len })
     }
 
     /// How many elements there are, with those that are not written yet.

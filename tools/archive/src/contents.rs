@@ -77,18 +77,18 @@ impl<'a, R: Read> EntryContents<'a, R> {
     ///
     /// # Errors
     /// [`crate::Error::Archive`].
-    pub fn read(&mut self, into: &mut [u8]) -> Result<()> {
+    pub fn read_data(&mut self, into: &mut [u8]) -> Result<()> {
         self.scanner.read_contents(into)?;
         self.hasher.update(into);
         self.advance(into.len() as u64);
         Ok(())
     }
 
-    /// As [`EntryContents::read`], without a digest.
+    /// As [`EntryContents::read_data`], without a digest.
     ///
     /// # Errors
     /// [`crate::Error::Archive`].
-    pub fn read_unhashed(&mut self, into: &mut [u8]) -> Result<()> {
+    pub fn read_data_unhashed(&mut self, into: &mut [u8]) -> Result<()> {
         self.scanner.read_contents(into)?;
         self.advance(into.len() as u64);
         Ok(())
@@ -129,7 +129,7 @@ impl<'a, R: Read> EntryContents<'a, R> {
         loop {
             let start = self.at as usize;
             match self.peek() {
-                DataOrHole::Data(bytes) => self.read(&mut into[start..start + bytes as usize])?,
+                DataOrHole::Data(bytes) => self.read_data(&mut into[start..start + bytes as usize])?,
                 DataOrHole::Hole(bytes) => {
                     into[start..start + bytes as usize].fill(0);
                     self.skip_hole();

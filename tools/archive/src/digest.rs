@@ -14,11 +14,11 @@ pub enum DigestAlgorithm {
     /// BLAKE3, 32 bytes.
     Blake3,
     /// XXH3 with 128 bits: fast, and no protection against somebody who makes equal digests on purpose.
-    Xxh3,
+    Xxh3_128,
 }
 
 /// All of them.
-const ALGORITHMS: [DigestAlgorithm; 3] = [DigestAlgorithm::Sha1, DigestAlgorithm::Blake3, DigestAlgorithm::Xxh3];
+const ALGORITHMS: [DigestAlgorithm; 3] = [DigestAlgorithm::Sha1, DigestAlgorithm::Blake3, DigestAlgorithm::Xxh3_128];
 
 impl DigestAlgorithm {
     /// Its name.
@@ -26,7 +26,7 @@ impl DigestAlgorithm {
         match self {
             DigestAlgorithm::Sha1 => "sha1",
             DigestAlgorithm::Blake3 => "blake3",
-            DigestAlgorithm::Xxh3 => "xxh3-128",
+            DigestAlgorithm::Xxh3_128 => "xxh3-128",
         }
     }
 
@@ -35,7 +35,7 @@ impl DigestAlgorithm {
         match self {
             DigestAlgorithm::Sha1 => 20,
             DigestAlgorithm::Blake3 => 32,
-            DigestAlgorithm::Xxh3 => 16,
+            DigestAlgorithm::Xxh3_128 => 16,
         }
     }
 
@@ -44,13 +44,13 @@ impl DigestAlgorithm {
         match self {
             DigestAlgorithm::Sha1 => ContentHasher::Sha1(sha1::Sha1::new()),
             DigestAlgorithm::Blake3 => ContentHasher::Blake3(Box::new(blake3::Hasher::new())),
-            DigestAlgorithm::Xxh3 => ContentHasher::Xxh3(Box::new(XxHash3_128::new())),
+            DigestAlgorithm::Xxh3_128 => ContentHasher::Xxh3_128(Box::new(XxHash3_128::new())),
         }
     }
 
     /// The digest of contents that are in memory.
     pub fn digest(self, contents: &[u8]) -> Vec<u8> {
-        if self == DigestAlgorithm::Xxh3 {
+        if self == DigestAlgorithm::Xxh3_128 {
             return XxHash3_128::oneshot(contents).to_be_bytes().to_vec();
         }
         let mut hasher = self.hasher();
@@ -84,8 +84,8 @@ pub enum ContentHasher {
     Sha1(sha1::Sha1),
     /// See [`DigestAlgorithm::Blake3`].
     Blake3(Box<blake3::Hasher>),
-    /// See [`DigestAlgorithm::Xxh3`].
-    Xxh3(Box<XxHash3_128>),
+    /// See [`DigestAlgorithm::Xxh3_128`].
+    Xxh3_128(Box<XxHash3_128>),
 }
 
 impl ContentHasher {
@@ -94,7 +94,7 @@ impl ContentHasher {
         match self {
             ContentHasher::Sha1(hasher) => hasher.update(bytes),
             ContentHasher::Blake3(hasher) => drop(hasher.update(bytes)),
-            ContentHasher::Xxh3(hasher) => hasher.write(bytes),
+            ContentHasher::Xxh3_128(hasher) => hasher.write(bytes),
         }
     }
 
@@ -103,7 +103,7 @@ impl ContentHasher {
         match self {
             ContentHasher::Sha1(hasher) => hasher.finalize().to_vec(),
             ContentHasher::Blake3(hasher) => hasher.finalize().as_bytes().to_vec(),
-            ContentHasher::Xxh3(hasher) => hasher.finish_128().to_be_bytes().to_vec(),
+            ContentHasher::Xxh3_128(hasher) => hasher.finish_128().to_be_bytes().to_vec(),
         }
     }
 }

@@ -44,7 +44,7 @@ impl TarEntry {
     }
 
     /// The path as text, for messages.
-    pub fn shown_path(&self) -> String {
+    pub fn path_lossy(&self) -> String {
         String::from_utf8_lossy(&self.path).into_owned()
     }
 }
@@ -71,13 +71,13 @@ impl PaxGlobalRecords {
     /// Takes up the records of a global header.
     ///
     /// # Errors
-    /// [`TarFault::ExtendedHeader`], [`TarFault::LongHeader`].
+    /// [`TarFault::ExtendedHeader`], [`TarFault::HeaderTooLong`].
     pub fn append_header(&mut self, bytes: &[u8]) -> Result<(), TarFault> {
         for_each_pax_record(bytes, |_, _| Ok(()))?;
         let end = bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
         if self.0.len() + end > MAX_GLOBAL_BYTES {
             let bytes = (self.0.len() + end) as u64;
-            return Err(TarFault::LongHeader { bytes, limit: MAX_GLOBAL_BYTES as u64 });
+            return Err(TarFault::HeaderTooLong { bytes, limit: MAX_GLOBAL_BYTES as u64 });
         }
         self.0.extend_from_slice(&bytes[..end]);
         Ok(())

@@ -81,7 +81,7 @@ pub enum TarFault {
     ExtendedHeader,
     /// A header has more bytes than any program writes.
     #[error("an extended header of {bytes} bytes, more than {limit}")]
-    LongHeader {
+    HeaderTooLong {
         /// Its bytes.
         bytes: u64,
         /// The most bytes.
@@ -92,7 +92,7 @@ pub enum TarFault {
     SparseMap(&'static str),
     /// Contents are longer than the import may take.
     #[error("{bytes} bytes of contents, more than the {limit} that are allowed (--max-bytes)")]
-    TooLarge {
+    ContentLimitExceeded {
         /// Bytes of all contents until here.
         bytes: u64,
         /// The most bytes.
@@ -100,10 +100,10 @@ pub enum TarFault {
     },
     /// What should follow is not what the file has from an earlier import.
     #[error("this is not the archive whose import was interrupted: entry {0} is another one")]
-    OtherArchive(u64),
+    ResumedArchiveDiffers(u64),
     /// A path cannot be the name of an object.
     #[error("the path cannot be the name of an object: {0} (--on-collision says what to do)")]
-    Name(&'static str),
+    UnusablePath(&'static str),
     /// The path of another entry is taken.
     #[error("an entry of this path is there already (--on-collision says what to do)")]
     Collision,
@@ -123,24 +123,24 @@ pub enum InvalidFileReason {
     #[error(
         "an import into this file is under way or was interrupted; `h5live tar import --resume` continues it, `h5live tar rollback` takes it back"
     )]
-    Interrupted,
+    UnfinishedImport,
     /// The layout keeps contents as they are.
     #[error("the layout {0} does not compress contents; shredder does")]
-    NotCompressed(&'static str),
+    LayoutWithoutFilter(&'static str),
     /// The file has no import that could be continued.
     #[error("no import into this file was interrupted")]
-    NothingToResume,
+    NoUnfinishedImport,
     /// The file has no list of what it had before an import.
     #[error(
         "the import was begun by an earlier version, which kept no list of what the file had before; `h5live tar import --resume` continues it"
     )]
-    NoLinks,
+    NoSavedLinks,
     /// Tables of the file contradict each other.
     #[error("the tables of the file contradict each other: {0}")]
-    Tables(&'static str),
+    InconsistentTables(&'static str),
     /// A file has several archives, and none was chosen.
     #[error("the file has {0} archives; --archive says which")]
-    ManyArchives(u64),
+    NoArchiveChosen(u64),
     /// The file has no digests.
     #[error("the file has no digests of its contents")]
     NoDigests,
@@ -149,13 +149,13 @@ pub enum InvalidFileReason {
     WrongContents(String),
     /// Digests that do not fit those of the file to which they would be added.
     #[error("the digests are not {0}, as those of the first file are")]
-    OtherDigests(&'static str),
+    OtherDigestAlgorithm(&'static str),
     /// A layout that has no image.
     #[error("the layout is {0}; only files of the layout shredder become one by a virtual dataset")]
-    NoImage(&'static str),
+    LayoutWithoutImage(&'static str),
     /// An algorithm that this version does not know.
     #[error("the algorithm {0:?} is unknown")]
-    Algorithm(String),
+    UnknownAlgorithm(String),
 }
 
 fn of_entry(entry: &Option<String>) -> String {

@@ -109,15 +109,17 @@ pub fn choose_archive(tar: &ImportedTar, number: Option<u64>) -> Result<&Archive
         return Err(Error::invalid_file(tar.file(), InvalidFileReason::NoTables));
     }
     if archives.is_empty() {
-        return Err(Error::invalid_file(tar.file(), InvalidFileReason::Interrupted));
+        return Err(Error::invalid_file(tar.file(), InvalidFileReason::UnfinishedImport));
     }
     match number {
         None if archives.len() > 1 => {
-            Err(Error::invalid_file(tar.file(), InvalidFileReason::ManyArchives(archives.len() as u64)))
+            Err(Error::invalid_file(tar.file(), InvalidFileReason::NoArchiveChosen(archives.len() as u64)))
         }
         number => {
             let found = usize::try_from(number.unwrap_or(0)).ok().and_then(|number| archives.get(number));
-            found.ok_or_else(|| Error::invalid_file(tar.file(), InvalidFileReason::ManyArchives(archives.len() as u64)))
+            found.ok_or_else(|| {
+                Error::invalid_file(tar.file(), InvalidFileReason::NoArchiveChosen(archives.len() as u64))
+            })
         }
     }
 }

@@ -41,7 +41,7 @@ pub struct ExtractReport {
     /// Entries that were left out: path and reason.
     pub refused: Vec<(String, String)>,
     /// What could not be set of entries that were made: path, and what with the reason.
-    pub unset: Vec<(String, String)>,
+    pub metadata_failures: Vec<(String, String)>,
 }
 
 /// Extracts entries into a folder, which is made if it is not there.
@@ -144,7 +144,7 @@ impl<'a> Extractor<'a> {
         let found = self.attributes.take(number);
         let parent = place.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
         match (self.target.open_dir(parent), place.file_name()) {
-            (Ok(folder), Some(name)) => self.options.apply_owner_to_link((&folder, name), row, &found, &mut failed),
+            (Ok(folder), Some(name)) => self.options.apply_owner_to_symlink((&folder, name), row, &found, &mut failed),
             (Err(error), _) => failed("its folder".to_owned(), error),
             (Ok(_), None) => {}
         }
@@ -159,7 +159,7 @@ impl<'a> Extractor<'a> {
 
     fn tell_unset(&mut self, row: &EntryRow, unset: Vec<String>) {
         let path = escaped(self.tar.path(row));
-        self.report.unset.extend(unset.into_iter().map(|what| (path.clone(), what)));
+        self.report.metadata_failures.extend(unset.into_iter().map(|what| (path.clone(), what)));
     }
 
     fn extract_entry(&mut self, number: usize) -> Result<()> {

@@ -16,18 +16,19 @@ pub struct ExtractOptions {
     /// Owner and group by their numbers alone.
     pub numeric_owner: bool,
     /// Extended attributes whose names match one of these patterns; none without patterns.
-    pub xattrs: Vec<String>,
+    pub xattr_patterns: Vec<String>,
 }
 
 impl ExtractOptions {
     /// Whether the headers of entries are needed.
     pub fn needs_headers(&self) -> bool {
-        self.same_owner || !self.xattrs.is_empty()
+        self.same_owner || !self.xattr_patterns.is_empty()
     }
 
     /// The extended attributes that are to be set.
     fn wanted<'a>(&self, found: &'a OwnerAndXattrs) -> impl Iterator<Item = &'a (Vec<u8>, Vec<u8>)> {
-        let is_wanted = |name: &[u8]| self.xattrs.iter().any(|pattern| h5live::archive::is_glob_match(pattern, name));
+        let is_wanted =
+            |name: &[u8]| self.xattr_patterns.iter().any(|pattern| h5live::archive::is_glob_match(pattern, name));
         let wanted: Vec<_> = found.xattrs.iter().filter(|(name, _)| is_wanted(name)).collect();
         wanted.into_iter()
     }
@@ -53,7 +54,7 @@ impl ExtractOptions {
     }
 
     /// As [`ExtractOptions::apply_owner_and_xattrs`], of the symbolic link `name` in `folder`.
-    pub fn apply_owner_to_link(
+    pub fn apply_owner_to_symlink(
         &self,
         (folder, name): (&Dir, &std::ffi::OsStr),
         row: &EntryRow,

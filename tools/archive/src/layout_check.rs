@@ -21,12 +21,12 @@ pub struct LayoutFindings {
     /// What an import without options refuses: why, and which entries.
     pub refused: Vec<(&'static str, CountWithExamples)>,
     /// Entries that have no object of their own, or are no samples. The tables have them.
-    pub tables_alone: CountWithExamples,
+    pub only_in_tables: CountWithExamples,
 }
 
 impl LayoutFindings {
     fn new(layout: TarLayout) -> Self {
-        LayoutFindings { layout, refused: Vec::new(), tables_alone: CountWithExamples::default() }
+        LayoutFindings { layout, refused: Vec::new(), only_in_tables: CountWithExamples::default() }
     }
 
     fn refuse(&mut self, why: &'static str, path: &[u8]) {
@@ -75,7 +75,7 @@ impl LayoutChecker {
         let has_object = self.place_object(entry);
         let is_large = entry.has_file_contents() && {
             self.content_bytes = self.content_bytes.saturating_add(entry.size);
-            self.content_bytes > ImportOptions::default().max_bytes
+            self.content_bytes > ImportOptions::default().max_content_bytes
         };
         for findings in &mut self.layouts {
             if is_large {
@@ -86,7 +86,7 @@ impl LayoutChecker {
                 _ => !entry.has_file_contents(),
             };
             if is_in_tables_alone {
-                findings.tables_alone.add(&entry.path);
+                findings.only_in_tables.add(&entry.path);
             }
             if let (TarLayout::Compactor, Err(why)) = (findings.layout, has_object) {
                 findings.refuse(why, &entry.path);

@@ -66,7 +66,7 @@ pub use layout_check::LayoutFindings;
 pub use merge::merge;
 pub use paths::safe_path;
 pub use reader::ImportedTar;
-pub use scanner::{MAX_RECORD_BYTES, NonContentSink, TarScanner};
+pub use scanner::{MAX_ENTRY_HEADER_BYTES, NonContentSink, TarScanner};
 pub use shown_name::{escaped, unescaped};
 pub use source::{Compression, TarSource};
 pub use sparse::SparseSegment;

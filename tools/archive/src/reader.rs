@@ -59,7 +59,7 @@ impl ImportedTar {
         if !segments.is_sorted_by_key(|[entry, ..]| *entry) {
             return Err(Error::invalid_file(
                 file,
-                InvalidFileReason::Tables("the segments of sparse files are not in order"),
+                InvalidFileReason::InconsistentTables("the segments of sparse files are not in order"),
             ));
         }
         Ok(ImportedTar {
@@ -190,7 +190,7 @@ impl ImportedTar {
 
     /// Tables that contradict each other.
     pub fn inconsistent_tables_error(&self, what: &'static str) -> Error {
-        Error::invalid_file(&self.file, InvalidFileReason::Tables(what))
+        Error::invalid_file(&self.file, InvalidFileReason::InconsistentTables(what))
     }
 
     /// The digests with which contents are compared. Who only lists entries does not read them.

@@ -11,7 +11,7 @@ use crate::header::{BLOCK, TarBlock, check_checksum, unsigned};
 use crate::sparse::{self, SparseMapParser};
 
 /// The most bytes of extended headers and of a map, for one entry. They are in memory at once.
-pub const MAX_RECORD_BYTES: u64 = 16 << 20;
+pub const MAX_ENTRY_HEADER_BYTES: u64 = 16 << 20;
 
 /// Bytes that are read at once.
 const BUFFER_BYTES: usize = 1 << 20;
@@ -25,19 +25,19 @@ pub trait NonContentSink {
     ///
     /// # Errors
     /// If they cannot be kept.
-    fn records(&mut self, bytes: &[u8]) -> Result<()>;
+    fn push_non_content(&mut self, bytes: &[u8]) -> Result<()>;
 }
 
 /// Drops them.
 impl NonContentSink for () {
-    fn records(&mut self, _: &[u8]) -> Result<()> {
+    fn push_non_content(&mut self, _: &[u8]) -> Result<()> {
         Ok(())
     }
 }
 
 /// Keeps them in memory.
 impl NonContentSink for Vec<u8> {
-    fn records(&mut self, bytes: &[u8]) -> Result<()> {
+    fn push_non_content(&mut self, bytes: &[u8]) -> Result<()> {
         self.extend_from_slice(bytes);
         Ok(())
     }
@@ -93,7 +93,7 @@ impl<R: Read> TarScanner<R> {
     }
 
     /// The byte at which another archive begins behind the end of this one, if there is one. Its entries were not read.
-    pub fn next_archive(&self) -> Option<u64> {
+    pub fn next_archive_offset(&self) -> Option<u64> {
         self.next_archive
     }
 
@@ -182,7 +182,7 @@ impl<R: Read> TarScanner<R> {
             let len = left.min(buffer.len() as u64) as usize;
             let part = &mut buffer[..len];
             self.fill(part)?;
-            records.records(part)?;
+            records.push_non_content(part)?;
             left -= part.len() as u64;
         }
         Ok(())
@@ -234,7 +234,7 @@ impl<R: Read> TarScanner<R> {
                 return Ok(None);
             };
             if block == [0; BLOCK] {
-                records.records(&block)?;
+                records.push_non_content(&block)?;
                 if self.ignores_zeros {
                     continue;
                 }
@@ -245,19 +245,19 @@ impl<R: Read> TarScanner<R> {
                 let is_first = self.at == BLOCK as u64 && other_format(&block).is_some();
                 return Err(if is_first { self.format_error(&block) } else { self.header_error(fault) });
             }
-            records.records(&block)?;
+            records.push_non_content(&block)?;
             let kind = block[156];
             if !matches!(kind, b'x' | b'X' | b'g' | b'L' | b'K') {
                 return self.finish_entry(&block, attributes, records).map(Some);
             }
             let size = unsigned(&block[124..136], "size").map_err(|fault| self.header_error(fault))?;
             record_bytes = record_bytes.saturating_add(size).saturating_add(BLOCK as u64);
-            if record_bytes > MAX_RECORD_BYTES {
-                return Err(self.header_error(TarFault::LongHeader { bytes: size, limit: MAX_RECORD_BYTES }));
+            if record_bytes > MAX_ENTRY_HEADER_BYTES {
+                return Err(self.header_error(TarFault::HeaderTooLong { bytes: size, limit: MAX_ENTRY_HEADER_BYTES }));
             }
             let mut bytes = vec![0; size as usize];
             self.fill(&mut bytes)?;
-            records.records(&bytes)?;
+            records.push_non_content(&bytes)?;
             self.pass_on(padding_after(size), records)?;
             let taken = match kind {
                 b'g' => self.globals.append_header(&bytes).map(|()| attributes.set_globals(&self.globals)),
@@ -295,7 +295,7 @@ impl<R: Read> TarScanner<R> {
                 is_blank = false;
                 self.next_archive = check_checksum(block).is_ok().then_some(at + number * BLOCK as u64);
             }
-            records.records(&buffer[..read])?;
+            records.push_non_content(&buffer[..read])?;
         }
     }
 
@@ -374,11 +374,11 @@ impl<R: Read> TarScanner<R> {
     /// A block of records.
     fn record_block(&mut self, bytes: &mut u64, records: &mut dyn NonContentSink) -> Result<TarBlock> {
         *bytes += BLOCK as u64;
-        if *bytes > MAX_RECORD_BYTES {
-            return Err(self.error(TarFault::LongHeader { bytes: *bytes, limit: MAX_RECORD_BYTES }));
+        if *bytes > MAX_ENTRY_HEADER_BYTES {
+            return Err(self.error(TarFault::HeaderTooLong { bytes: *bytes, limit: MAX_ENTRY_HEADER_BYTES }));
         }
         let block = self.next_block()?;
-        records.records(&block)?;
+        records.push_non_content(&block)?;
         Ok(block)
     }
 

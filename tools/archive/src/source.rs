@@ -66,13 +66,13 @@ impl Compression {
 /// An open archive.
 pub struct TarSource {
     /// The archive without its compression.
-    pub input: Box<dyn Read + Send>,
+    pub decompressed: Box<dyn Read + Send>,
     /// What errors call it.
     pub name: String,
     /// How it is compressed.
     pub compression: Compression,
     /// Bytes of the file; `None` for a stream.
-    pub bytes: Option<u64>,
+    pub file_len: Option<u64>,
     /// Bytes that were read of the file.
     pub bytes_read: Arc<AtomicU64>,
 }
@@ -127,7 +127,7 @@ impl TarSource {
                 read_ahead(move || decoder)
             }
         };
-        Ok(TarSource { input, name: name.to_owned(), compression, bytes: file_len, bytes_read })
+        Ok(TarSource { decompressed: input, name: name.to_owned(), compression, file_len: file_len, bytes_read })
     }
 }
 
@@ -138,10 +138,10 @@ impl TarSource {
     /// None: what cannot be read is an error when it is read again.
     pub fn peek(&mut self, limit: u64) -> Result<Vec<u8>> {
         let mut head = Vec::new();
-        let mut input = std::mem::replace(&mut self.input, Box::new(io::empty()));
+        let mut input = std::mem::replace(&mut self.decompressed, Box::new(io::empty()));
         let read = (&mut input).take(limit).read_to_end(&mut head);
         let head_again = io::Cursor::new(head.clone());
-        self.input = match read {
+        self.decompressed = match read {
             Ok(_) => Box::new(head_again.chain(input)),
             Err(error) => Box::new(head_again.chain(FailedReader(Some(error)))),
         };

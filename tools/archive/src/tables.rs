@@ -7,7 +7,7 @@ use h5live::archive::layout::{
 };
 use h5live::{Dataset, File, H5Type};
 
-use crate::column::Column;
+use crate::column::ColumnAppender;
 use crate::digest::DigestAlgorithm;
 use crate::entry::TarEntry;
 use crate::error::{Error, InvalidFileReason, Result};
@@ -30,12 +30,12 @@ const MAX_INDEXED_BYTES: u64 = 1 << 30;
 #[derive(Debug)]
 pub struct ImportTablesWriter {
     file: File,
-    header: Column<u8>,
-    entry: Column<EntryRow>,
-    path: Column<u8>,
-    archive: Column<ArchiveRow>,
-    sparse: Column<u64>,
-    digest: Column<u8>,
+    header: ColumnAppender<u8>,
+    entry: ColumnAppender<EntryRow>,
+    path: ColumnAppender<u8>,
+    archive: ColumnAppender<ArchiveRow>,
+    sparse: ColumnAppender<u64>,
+    digest: ColumnAppender<u8>,
     /// How contents are digested.
     pub algorithm: DigestAlgorithm,
     samples: u64,
@@ -150,15 +150,15 @@ impl ImportTablesWriter {
     }
 
     fn open(file: &File, algorithm: DigestAlgorithm, committed: CommittedCounts) -> Result<Self> {
-        let column = |path: &str| Column::new(file.dataset(path)?);
+        let column = |path: &str| ColumnAppender::new(file.dataset(path)?);
         let header = column(HEADER)?;
         Ok(ImportTablesWriter {
             entry_header: header.len(),
             header,
-            entry: Column::new(file.dataset(ENTRY)?)?,
+            entry: ColumnAppender::new(file.dataset(ENTRY)?)?,
             path: column(PATH)?,
-            archive: Column::new(file.dataset(ARCHIVE)?)?,
-            sparse: Column::new(file.dataset(SPARSE)?)?,
+            archive: ColumnAppender::new(file.dataset(ARCHIVE)?)?,
+            sparse: ColumnAppender::new(file.dataset(SPARSE)?)?,
             digest: column(DIGEST)?,
             file: file.clone(),
             algorithm,
@@ -279,8 +279,9 @@ impl ImportTablesWriter {
         for_each_part(&file.dataset(HEADER)?, |bytes| self.header.push(bytes))?;
         for_each_part(&file.dataset(PATH)?, |bytes| self.path.push(bytes))?;
         let moved = |at: u64, by: u64| {
-            at.checked_add(by)
-                .ok_or_else(|| Error::invalid_file(file, InvalidFileReason::Tables("an offset is too large")))
+            at.checked_add(by).ok_or_else(|| {
+                Error::invalid_file(file, InvalidFileReason::InconsistentTables("an offset is too large"))
+            })
         };
         for row in from.rows {
             let is_sample = row.sample != NO_SAMPLE;
@@ -376,7 +377,7 @@ impl ImportTablesWriter {
 }
 
 impl NonContentSink for ImportTablesWriter {
-    fn records(&mut self, bytes: &[u8]) -> Result<()> {
+    fn push_non_content(&mut self, bytes: &[u8]) -> Result<()> {
         self.header.push(bytes)
     }
 }
@@ -397,7 +398,7 @@ pub fn read_digest_algorithm(file: &File) -> Result<Option<DigestAlgorithm>> {
         found => found?,
     };
     let name: String = digest.attribute(ALGORITHM_ATTRIBUTE)?.read_scalar()?;
-    let algorithm = name.parse().map_err(|_| Error::invalid_file(file, InvalidFileReason::Algorithm(name)))?;
+    let algorithm = name.parse().map_err(|_| Error::invalid_file(file, InvalidFileReason::UnknownAlgorithm(name)))?;
     Ok(Some(algorithm))
 }
 

@@ -21,14 +21,14 @@ pub struct VerifyReport {
     pub wrong: Vec<(String, String)>,
 }
 
-/// Reads all contents, and compares their digests, if the file was imported. `each` is told how many samples were read.
+/// Reads all contents, and compares their digests, if the file was imported. `on_progress` is told how many samples were read.
 ///
 /// # Errors
 /// [`Error::InvalidFile`] if there are no digests; [`Error::File`] if they cannot be read.
-pub fn verify(tar: &ImportedTar, each: &mut dyn FnMut(u64)) -> Result<VerifyReport> {
+pub fn verify(tar: &ImportedTar, on_progress: &mut dyn FnMut(u64)) -> Result<VerifyReport> {
     let mut report = VerifyReport { samples: 0, bytes: 0, has_digests: true, wrong: Vec::new() };
     if tar.has_only_names_and_contents() {
-        read_all(tar, &mut report, each);
+        read_all(tar, &mut report, on_progress);
         return Ok(report);
     }
     let digests = SampleDigests::read_from(tar.file())?
@@ -46,7 +46,7 @@ pub fn verify(tar: &ImportedTar, each: &mut dyn FnMut(u64)) -> Result<VerifyRepo
         }
         report.samples += 1;
         report.bytes = report.bytes.saturating_add(row.size);
-        each(report.samples);
+        on_progress(report.samples);
     }
     Ok(report)
 }

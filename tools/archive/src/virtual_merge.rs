@@ -6,7 +6,7 @@ use h5live::{File, UNLIMITED};
 
 use crate::digest::DigestAlgorithm;
 use crate::error::{Error, InvalidFileReason, Result};
-use crate::import::{ImportOptions, SampleIndex, TarLayout, import_layout_kind};
+use crate::import::{ImportOptions, SampleIndexWriter, TarLayout, import_layout_kind};
 use crate::reader::ImportedTar;
 use crate::tables::{ImportTablesWriter, read_digest_algorithm};
 
@@ -41,13 +41,13 @@ impl VirtualMerge {
         for (tar, _) in &from {
             let (file, layout) = (tar.file(), import_layout_kind(tar.file())?);
             if layout != TarLayout::Shredder {
-                return Err(Error::invalid_file(file, InvalidFileReason::NoImage(layout.name())));
+                return Err(Error::invalid_file(file, InvalidFileReason::LayoutWithoutImage(layout.name())));
             }
             if tar.has_unfinished_import()? {
-                return Err(Error::invalid_file(file, InvalidFileReason::Interrupted));
+                return Err(Error::invalid_file(file, InvalidFileReason::UnfinishedImport));
             }
             if read_digest_algorithm(file)? != Some(digests) {
-                return Err(Error::invalid_file(file, InvalidFileReason::OtherDigests(digests.name())));
+                return Err(Error::invalid_file(file, InvalidFileReason::OtherDigestAlgorithm(digests.name())));
             }
         }
         Ok(VirtualMerge { from, digests })
@@ -70,7 +70,7 @@ fn merge_virtual(
     has_sentinel: bool,
 ) -> Result<VirtualMergeReport> {
     let mut made = VirtualMergeReport { archives: 0, samples: 0 };
-    let mut names = SampleIndex::create(to, has_sentinel)?;
+    let mut names = SampleIndexWriter::create(to, has_sentinel)?;
     let mut tables = ImportTablesWriter::create(to, TarLayout::Shredder.name(), digests)?;
     let mut sources = Vec::new();
     for (file, name) in from {

@@ -73,8 +73,8 @@ fn all_of_many_entries_come_back_from_every_layout() {
         let file = File::in_memory();
         let importer = Importer::create(&file, options(layout, ImportCollisionPolicy::Error)).unwrap();
         let mut counts = Vec::new();
-        let report = importer.import(source(&archive), &mut |now| counts.push(now.entries)).unwrap();
-        assert_eq!((report.entries, report.samples), (ENTRIES as u64, ENTRIES as u64), "{layout}");
+        let report = importer.import(source(&archive), &mut |now| counts.push(now.entries_in_all_archives)).unwrap();
+        assert_eq!((report.entries, report.samples_in_all_archives), (ENTRIES as u64, ENTRIES as u64), "{layout}");
         assert!(counts.iter().copied().eq(1..=ENTRIES as u64), "{layout}");
         assert!(exported(&file) == archive, "{layout}");
     }
@@ -131,7 +131,7 @@ fn a_store_that_fails_ends_the_import_with_its_error() {
         let file = File::in_memory();
         let importer = Importer::create(&file, options(layout, ImportCollisionPolicy::Error)).unwrap();
         let closed = importer.import(source(&archive), &mut |now| {
-            if now.entries == 6_000 {
+            if now.entries_in_all_archives == 6_000 {
                 file.close().unwrap();
             }
         });

@@ -17,7 +17,7 @@ fn imported(bytes: &[u8], ignores_zeros: bool) -> (File, Option<u64>) {
     let file = File::in_memory();
     let options = ImportOptions { ignores_zeros, ..ImportOptions::default() };
     let report = Importer::create(&file, options).unwrap().import(source(bytes), &mut |_| {}).unwrap();
-    (file, report.next_archive)
+    (file, report.next_archive_offset)
 }
 
 fn paths(file: &File) -> Vec<String> {
@@ -85,7 +85,7 @@ fn an_archive_behind_the_end_of_another_is_told_and_taken_on_demand() {
         assert_eq!(imported(&[&first[..], rest].concat(), false).1, None);
     }
     let report = h5live_archive::check(source(&both), false, &mut |_| {}).unwrap();
-    assert_eq!((report.entries, report.next_archive), (1, Some(first.len() as u64 + 2048)));
+    assert_eq!((report.entries, report.next_archive_offset), (1, Some(first.len() as u64 + 2048)));
     assert!(!report.is_clean());
     let report = h5live_archive::check(source(&both), true, &mut |_| {}).unwrap();
     assert!(report.entries == 3 && report.is_clean());
@@ -148,7 +148,7 @@ fn a_file_with_digests_of_an_unknown_algorithm_is_listed_and_read_without_verifi
     let tar = ImportedTar::open(&file).unwrap();
     let of = choose_archive(&tar, None).unwrap();
     let error = export(&tar, of, &mut std::io::sink()).unwrap_err();
-    assert!(matches!(error, Error::InvalidFile { problem: InvalidFileReason::Algorithm(_), .. }), "{error}");
+    assert!(matches!(error, Error::InvalidFile { problem: InvalidFileReason::UnknownAlgorithm(_), .. }), "{error}");
     let tar = ImportedTar::open(&file).unwrap().without_verification();
     export(&tar, choose_archive(&tar, None).unwrap(), &mut std::io::sink()).unwrap();
 }

@@ -35,7 +35,7 @@ impl KvCommand {
     /// If there is no key-value store, or it cannot be read.
     pub fn run(self) -> Result<CommandOutcome> {
         let KvAction::Stat { store, json } = self.action;
-        let stat = open::in_key_value_store(&store, KvStat::read)?;
+        let stat = open::in_key_value_store(&store, KvStat::scan)?;
         let mut out = StdoutWriter::stdout();
         if json {
             out.line(as_json(&stat))?;
@@ -49,7 +49,7 @@ impl KvCommand {
 
 fn show(out: &mut StdoutWriter, KvStat { engine, has_checksums, records, lmdb }: &KvStat) -> Result<()> {
     let checksums = if *has_checksums { "with checksums" } else { "without checksums" };
-    out.line(format_args!("engine {engine}, {checksums}, newest commit {}", lmdb.version))?;
+    out.line(format_args!("engine {engine}, {checksums}, newest commit {}", lmdb.newest_commit))?;
     match &lmdb.writers {
         None => out.line("no writer")?,
         Some(holders) if holders.is_empty() => out.line("a process has it open for writing")?,
@@ -58,16 +58,16 @@ fn show(out: &mut StdoutWriter, KvStat { engine, has_checksums, records, lmdb }:
             out.line(format_args!("open for writing: {}", names.join(", ")))?;
         }
     }
-    for count in records.iter().filter(|count| count.keys > 0) {
-        let (keys, bytes) = (counted(count.keys, "key"), counted(count.bytes, "byte"));
+    for count in records.iter().filter(|count| count.key_count > 0) {
+        let (keys, bytes) = (counted(count.key_count, "key"), counted(count.bytes, "byte"));
         out.line(format_args!("{}: {keys}, {bytes}", count.kind))?;
     }
-    let LmdbStat { map_bytes, file_bytes, page_bytes, used_pages, .. } = lmdb;
+    let LmdbStat { map_bytes, file_bytes, page_size: page_bytes, used_pages, .. } = lmdb;
     let (file, map) = (counted(*file_bytes, "byte"), counted(*map_bytes, "byte"));
     out.line(format_args!("file: {file}; it may grow to {map}"))?;
     let free = lmdb.free_pages();
     out.line(format_args!("pages of {page_bytes} bytes: {used_pages} used, {free} free"))?;
-    out.line(format_args!("readers: {} live, {} dead (removed)", lmdb.readers.len(), lmdb.dead_readers))?;
+    out.line(format_args!("readers: {} live, {} dead (removed)", lmdb.readers.len(), lmdb.removed_dead_readers))?;
     for reader in &lmdb.readers {
         match reader.version {
             Some(version) => out.line(format_args!("  process {} reads commit {version}", reader.pid))?,
@@ -84,7 +84,7 @@ fn show(out: &mut StdoutWriter, KvStat { engine, has_checksums, records, lmdb }:
 fn as_json(KvStat { engine, has_checksums, records, lmdb }: &KvStat) -> Value {
     let records: serde_json::Map<_, _> = records
         .iter()
-        .map(|count| (count.kind.replace([' ', '-'], "_"), json!({ "keys": count.keys, "bytes": count.bytes })))
+        .map(|count| (count.kind.replace([' ', '-'], "_"), json!({ "keys": count.key_count, "bytes": count.bytes })))
         .collect();
     let writers = lmdb.writers.as_ref().map(|holders| {
         holders.iter().map(|holder| json!({ "pid": holder.pid, "name": holder.name })).collect::<Vec<_>>()
@@ -93,18 +93,18 @@ fn as_json(KvStat { engine, has_checksums, records, lmdb }: &KvStat) -> Value {
     json!({
         "engine": engine,
         "checksums": has_checksums,
-        "commit": lmdb.version,
+        "commit": lmdb.newest_commit,
         "is_written": writers.is_some(),
         "writers": writers.unwrap_or_default(),
         "records": records,
         "map_bytes": lmdb.map_bytes,
         "file_bytes": lmdb.file_bytes,
-        "page_bytes": lmdb.page_bytes,
-        "pages": lmdb.pages,
+        "page_bytes": lmdb.page_size,
+        "pages": lmdb.ever_used_pages,
         "used_pages": lmdb.used_pages,
         "free_pages": lmdb.free_pages(),
         "readers": lmdb.readers.iter().map(reader).collect::<Vec<_>>(),
-        "dead_readers": lmdb.dead_readers,
+        "dead_readers": lmdb.removed_dead_readers,
         "durable": lmdb.durable.map(|state| if state.is_newest { "newest" } else { "earlier" }),
     })
 }

@@ -74,7 +74,7 @@ fn claim(place: &Path, replaces_file: bool) -> Result<Option<WriterLock>> {
         (Ok(_), _) if is_empty(place) => Ok(None),
         (Ok(_), false) => Err(Error::Exists { path: place.to_owned() }),
         (Ok(_), true) => {
-            let claimed = WriterLock::new(place).map(Some);
+            let claimed = WriterLock::acquire(place).map(Some);
             claimed.map_err(|source| Error::Store {
                 path: place.to_owned(),
                 source: Box::new(h5live::model::Error::from(source).into()),

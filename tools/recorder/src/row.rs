@@ -248,7 +248,7 @@ impl RowType {
     /// A table of these columns, which are those of the input in the same order.
     pub fn new(columns: Vec<RecordColumn>) -> Self {
         let fields = columns.len();
-        let (sources, parts) = ((0..fields).map(Some).collect(), vec![RowMember::Column; fields]);
+        let (sources, parts) = ((0..fields).map(Some).collect(), vec![RowMember::ColumnAppender; fields]);
         RowType { columns, sources, fields, empty: None, stored: None, parts, row_dims: Vec::new() }
     }
 

@@ -7,7 +7,7 @@ use h5live::model::{CompoundMember, CompoundType, Datatype};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RowMember {
     /// The next column.
-    Column,
+    ColumnAppender,
     /// A compound, of whose members the input has columns of their own, as `place.x`.
     Compound(Vec<RowMember>),
 }
@@ -30,7 +30,7 @@ impl RowMember {
                 {
                     RowMember::of(inner, &inside, names, add_column).map(RowMember::Compound)
                 }
-                single => add_column(&path, single).map(|()| RowMember::Column),
+                single => add_column(&path, single).map(|()| RowMember::ColumnAppender),
             }
         };
         compound.members.iter().map(part).collect()
@@ -39,7 +39,7 @@ impl RowMember {
     /// The value of a row, or of a member of it, from those of its columns.
     pub fn nest_values(parts: &[Self], values: &mut impl Iterator<Item = Value>) -> Value {
         let value = |part: &RowMember| match part {
-            RowMember::Column => values.next().unwrap_or_default(),
+            RowMember::ColumnAppender => values.next().unwrap_or_default(),
             RowMember::Compound(parts) => RowMember::nest_values(parts, values),
         };
         Value::List(parts.iter().map(value).collect())

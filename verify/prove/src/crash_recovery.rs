@@ -106,8 +106,11 @@ impl CrashRecovery {
     }
 
     fn open_disk(&self, disk: &Arc<CrashedDisk>, mode: Mode) -> Result<NativeFile, String> {
-        let trial =
-            MutantOptions { shards: Some(1), without_recount: self.without_recount, ..MutantOptions::default() };
+        let trial = MutantOptions {
+            cache_shard_count: Some(1),
+            without_recount: self.without_recount,
+            ..MutantOptions::default()
+        };
         let options = OpenOptions { mode, mutant: trial, take_over: true, ..OpenOptions::default() };
         NativeFile::open_storage(disk.clone(), &options)
             .map_err(|error| format!("cannot open to {mode:?}: {}", error_chain_text(&error)))

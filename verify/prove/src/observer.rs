@@ -173,7 +173,7 @@ impl<'a> ConcurrentObserver<'a> {
             GenerationReadEvent::Missed => missed.store(true, Relaxed),
             _ => kept.record_event(&view, moment),
         });
-        let trial = MutantOptions { shards: Some(1), ..MutantOptions::default() };
+        let trial = MutantOptions { cache_shard_count: Some(1), ..MutantOptions::default() };
         let view = self.view.clone();
         let options = OpenOptions {
             mode: Mode::SwmrRead,

@@ -161,21 +161,29 @@ impl WriterRecorder {
             ..
         } = self.setup;
         let mut trial = MutantOptions::default();
-        trial.cache.disabled_edges = disabled_edges;
+        trial.cache.violated_edges = disabled_edges;
         trial.cache.disabled_barrier = disabled_barrier;
         trial.cache.disable_redo = without_intents;
         trial.cache.disable_redo_serials = disable_redo_serials;
         trial.disable_barriers = without_barriers;
-        trial.trusts_zeros = trusts_zeros;
-        trial.reuses_by_time = self.setup.reuses_by_time;
+        trial.assumes_unallocated_is_zero = trusts_zeros;
+        trial.reuses_space_after_grace = self.setup.reuses_by_time;
         trial.has_other_readers = !self.setup.is_exclusive;
         let readers = if self.setup.is_for_h5live { AllowedReaders::H5live } else { AllowedReaders::Any };
         let time = self.time.clone();
         let clock = Clock::new(move || Duration::from_millis(time.load(Relaxed)));
         let WriterSetup { eof_headroom_bytes: headroom, persists_free_space: persist, .. } = self.setup;
         let space = FileSpaceSettings { persist, ..FileSpaceSettings::default() };
-        let options =
-            OpenOptions { mode, clock, mutant: trial, durable, profile, headroom, space, ..OpenOptions::default() };
+        let options = OpenOptions {
+            mode,
+            clock,
+            mutant: trial,
+            durable_flushes: durable,
+            profile,
+            eof_headroom_bytes: headroom,
+            space,
+            ..OpenOptions::default()
+        };
         let options = OpenOptions { take_over: true, readers, ..options };
         let native =
             Arc::new(NativeFile::open_storage(self.storage.clone(), &options).expect("a file in memory opens"));

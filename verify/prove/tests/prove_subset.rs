@@ -70,7 +70,11 @@ fn readers_of_what_is_rewritten_in_its_place_find_the_old_or_the_new() {
             1,
             AllowedTears::NONE,
         );
-        found(DependencyKind::RawInPlace, |setup| workloads::rewrite_chunks_in_place(setup, contiguous, 3, 1), ROWS);
+        found(
+            DependencyKind::RawOverwriteRedo,
+            |setup| workloads::rewrite_chunks_in_place(setup, contiguous, 3, 1),
+            ROWS,
+        );
     }
     // A reader once took the change after the next one for the next one.
     let bounds = ExploreBounds { tearing: small_tears(), moves: Some(2), ..ExploreBounds::default() };

@@ -21,11 +21,11 @@ impl<R: Kind> Walk<'_, R> {
         let geometry = Btree2Geometry::from_header(&header, widths).unwrap();
         let mut walk = Walk::<R> { bytes, geometry, seen: HashSet::new(), records: Vec::new() };
         if header.root.is_defined() {
-            assert!(header.root_records > 0);
-            let below = walk.node(header.root, header.depth, header.root_records, true);
-            assert_eq!(below, header.records);
+            assert!(header.root_record_count > 0);
+            let below = walk.node(header.root, header.depth, header.root_record_count, true);
+            assert_eq!(below, header.total_record_count);
         } else {
-            assert_eq!((header.records, header.root_records, header.depth), (0, 0, 0));
+            assert_eq!((header.total_record_count, header.root_record_count, header.depth), (0, 0, 0));
         }
         assert!(walk.records.windows(2).all(|pair| pair[0].key() < pair[1].key()), "records are sorted");
         walk.records
@@ -34,8 +34,8 @@ impl<R: Kind> Walk<'_, R> {
     fn node(&mut self, addr: Addr, depth: u16, records: u16, root: bool) -> u64 {
         let widths = Widths::default();
         assert!(self.seen.insert(addr.get().unwrap()), "a node has one parent");
-        assert!(records <= self.geometry.split_record_count(depth));
-        assert!(root || records >= self.geometry.merge_record_count(depth), "{records} at depth {depth}");
+        assert!(records <= self.geometry.split_threshold(depth));
+        assert!(root || records >= self.geometry.merge_threshold(depth), "{records} at depth {depth}");
         let bytes = block(self.bytes, addr, self.geometry.node_size() as usize);
         let before = self.records.len();
         if depth == 0 {
@@ -63,7 +63,7 @@ pub(super) fn nodes(bytes: &[u8], header: Addr) -> Vec<(Addr, u16, u16)> {
     let widths = Widths::default();
     let header: Btree2Header = decode(block(bytes, header, Btree2Header::size(widths)), widths).unwrap();
     let geometry = Btree2Geometry::from_header(&header, widths).unwrap();
-    let mut nodes = vec![(header.root, header.depth, header.root_records)];
+    let mut nodes = vec![(header.root, header.depth, header.root_record_count)];
     let mut next = 0;
     while let Some(&(addr, depth, records)) = nodes.get(next) {
         next += 1;

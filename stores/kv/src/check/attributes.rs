@@ -15,7 +15,7 @@ impl CheckedContainer<'_> {
         let is_tracked = spec.map(|spec| is_tracked(spec.attributes.order));
         let (state, mut count) = (self.state, 0);
         let mut pending: Option<(Name, AttributeRecords)> = None;
-        state.for_each(&KeySpan::from(&key::attributes(id)), |key, value| -> Result<bool> {
+        state.for_each_reentrant(&KeySpan::from(&key::attributes(id)), |key, value| -> Result<bool> {
             let Ok((_, RecordKey::Attribute(field, name))) = EngineKey::parse(key) else { return Ok(true) };
             if pending.as_ref().is_none_or(|(pending, _)| pending.as_bytes() != &*name) {
                 count += 1;
@@ -41,13 +41,13 @@ impl CheckedContainer<'_> {
         let text = name.to_string();
         let properties = records.get(AttributeField::CreationProperties);
         if let Some(Err(fault)) = properties.map(decode_properties::<AttributeCreationProperties>) {
-            self.add_fault(id, KvFault::Attribute { name: text.clone(), fault });
+            self.add_fault(id, KvFault::AttributeFormat { name: text.clone(), fault });
         }
         let has_position = records.get(AttributeField::CreationOrder).is_some();
         if is_tracked.is_some_and(|is_tracked| is_tracked != has_position) {
-            self.add_fault(id, KvFault::AttributePosition(text.clone()));
+            self.add_fault(id, KvFault::AttributePositionPresence(text.clone()));
         }
-        match records.attribute(name) {
+        match records.decode_attribute(name) {
             Ok(attribute) => {
                 if let Some(committed) = attribute.committed {
                     self.check_committed(id, committed, Some(&attribute.datatype))?;
@@ -57,7 +57,7 @@ impl CheckedContainer<'_> {
             Err(fault) => {
                 self.has_unseen_values = true;
                 self.has_unseen_links |= records.get(AttributeField::CommittedDatatype).is_some();
-                self.add_fault(id, KvFault::Attribute { name: text, fault });
+                self.add_fault(id, KvFault::AttributeFormat { name: text, fault });
                 Ok(())
             }
         }

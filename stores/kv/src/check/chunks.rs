@@ -35,19 +35,19 @@ impl<'a> ExpectedChunks<'a> {
             dims.len() == start.len() && start.iter().zip(dims).all(|(at, side)| at.checked_rem(*side) == Some(0))
         };
         if !self.dims.as_ref().is_some_and(is_start) {
-            return Some(ChunkFault::NoChunk);
+            return Some(ChunkFault::NotAChunkStart);
         }
         if start.iter().zip(self.extent).any(|(at, dim)| at >= dim) {
-            return Some(ChunkFault::Outside(self.extent.to_vec()));
+            return Some(ChunkFault::OutsideExtent(self.extent.to_vec()));
         }
-        (is_filtered != self.is_filtered).then_some(ChunkFault::Form)
+        (is_filtered != self.is_filtered).then_some(ChunkFault::FilteringMismatch)
     }
 
     fn piece_fault(&self, piece: u32, bytes: u64) -> Option<ChunkFault> {
         let max = self.bytes.saturating_sub(u64::from(piece) * CHUNK_PIECE_BYTES).min(CHUNK_PIECE_BYTES);
         // A piece of no bytes behind the end is too many, too.
         let is_wrong = bytes > max || (max == 0 && piece > 0);
-        is_wrong.then_some(ChunkFault::Piece { piece, bytes, max })
+        is_wrong.then_some(ChunkFault::PieceLength { piece, bytes, max })
     }
 }
 
@@ -101,7 +101,7 @@ impl CheckedContainer<'_> {
                         fault = self.check_filtered(id, spec, &start)?;
                     }
                     let has_mask = bytes >= FILTER_MASK_BYTES as u64;
-                    (start, fault.or((!has_mask).then_some(ChunkFault::NoMask)))
+                    (start, fault.or((!has_mask).then_some(ChunkFault::NoFilterMask)))
                 }
                 // A fault already.
                 _ => return Ok(!self.is_full()),
@@ -116,19 +116,19 @@ impl CheckedContainer<'_> {
     /// Undoes the filters of a chunk, and looks at its elements.
     fn check_filtered(&mut self, id: ObjectId, spec: &DatasetSpec, start: &[u64]) -> Result<Option<ChunkFault>> {
         let (shape, coord) = (ChunkRecordLayout::of(spec), ChunkRecordLayout::of(spec).coord(start));
-        self.limit.check(shape.bytes)?;
+        self.limit.check(shape.chunk_bytes)?;
         let value = self.state.get(key::filtered_chunk(id, start).as_bytes())?.unwrap_or_default();
-        let Some((mask, bytes)) = value.split_first_chunk() else { return Ok(Some(ChunkFault::NoMask)) };
+        let Some((mask, bytes)) = value.split_first_chunk() else { return Ok(Some(ChunkFault::NoFilterMask)) };
         let mask = u32::from_le_bytes(*mask);
         if shape.is_unfiltered_edge(spec, &coord) {
             let bytes_stored = bytes.len() as u64;
-            if bytes_stored != shape.bytes {
-                return Ok(Some(ChunkFault::Piece { piece: 0, bytes: bytes_stored, max: shape.bytes }));
+            if bytes_stored != shape.chunk_bytes {
+                return Ok(Some(ChunkFault::PieceLength { piece: 0, bytes: bytes_stored, max: shape.chunk_bytes }));
             }
             self.check_values(id, &spec.datatype, bytes, &mut inside(spec, &coord, 0))?;
             return Ok(None);
         }
-        match self.unfilter.unfilter(&spec.filters, mask, bytes.to_vec(), shape.bytes) {
+        match self.unfilter.unfilter(&spec.filters, mask, bytes.to_vec(), shape.chunk_bytes) {
             Ok(elements) => {
                 self.check_values(id, &spec.datatype, &elements, &mut inside(spec, &coord, 0))?;
                 Ok(None)
@@ -139,7 +139,7 @@ impl CheckedContainer<'_> {
                     self.report.undecoded_chunks += 1;
                     return Ok(None);
                 }
-                Ok(Some(ChunkFault::Filters(error.to_string())))
+                Ok(Some(ChunkFault::UnfilterFailed(error.to_string())))
             }
         }
     }
@@ -153,7 +153,7 @@ impl CheckedContainer<'_> {
         (coord, begin): (ChunkCoord, u64),
         seen: &mut Option<(ChunkCoord, u64)>,
     ) -> Result<()> {
-        let (bytes, size) = (ChunkRecordLayout::of(spec).bytes, u64::from(spec.datatype.size()).max(1));
+        let (bytes, size) = (ChunkRecordLayout::of(spec).chunk_bytes, u64::from(spec.datatype.size()).max(1));
         let window = (WINDOW_BYTES / size).max(1) * size;
         let known = seen.as_ref().filter(|(chunk, _)| *chunk == coord).map_or(0, |(_, end)| *end);
         let end = bytes.min(begin.saturating_add(CHUNK_PIECE_BYTES));
@@ -175,7 +175,7 @@ impl CheckedContainer<'_> {
         bytes: u64,
     ) -> Result<()> {
         let mut elements = self.limit.zeroed(bytes)?;
-        chunk_records::read(&self.state, id, spec, (coord, at), &mut elements)?;
+        chunk_records::read_stored_range(&self.state, id, spec, (coord, at), &mut elements)?;
         let first = at / u64::from(spec.datatype.size()).max(1);
         self.check_values(id, &spec.datatype, &elements, &mut inside(spec, coord, first))
     }

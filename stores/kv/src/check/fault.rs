@@ -11,19 +11,19 @@ use crate::layout::{BlobId, RecordFormatError};
 pub enum KvFault {
     /// A key of the engine that is none of the layout, or a value that cannot be decoded.
     #[error("{0}")]
-    Record(RecordFormatError),
+    RecordFormat(RecordFormatError),
     /// A record that objects of this kind do not have.
     #[error("objects of its kind do not have the record {0}")]
     UnexpectedRecord(String),
     /// The description contradicts itself.
     #[error("{0}")]
-    Description(String),
+    InconsistentSpec(String),
     /// The root group is not there.
     #[error("the root group is not there")]
     NoRoot,
     /// The record of the root group names another object.
     #[error("the root group is said to be object {0}")]
-    OtherRoot(ObjectId),
+    WrongRoot(ObjectId),
     /// An index that nobody has reserved.
     #[error("its index is not below {next}, the first one that no writer has reserved")]
     UnreservedIndex {
@@ -51,16 +51,16 @@ pub enum KvFault {
     },
     /// A link has a position in the order of creation, or has none, and its group says otherwise.
     #[error("its link {0:?} has a position in the order of creation, or has none, and the group says otherwise")]
-    LinkPosition(String),
+    LinkPositionPresence(String),
     /// The committed datatype that is the type is not there.
     #[error("its type is the committed datatype {0}, which is not there")]
     NoCommittedDatatype(ObjectId),
     /// The committed datatype that is the type is another type.
     #[error("its type is not that of the committed datatype {0}")]
-    OtherCommittedDatatype(ObjectId),
+    CommittedDatatypeMismatch(ObjectId),
     /// An attribute cannot be decoded.
     #[error("its attribute {name:?}: {fault}")]
-    Attribute {
+    AttributeFormat {
         /// The name.
         name: String,
         /// What is wrong.
@@ -68,10 +68,10 @@ pub enum KvFault {
     },
     /// An attribute has a position in the order of creation, or has none, and its object says otherwise.
     #[error("its attribute {0:?} has a position in the order of creation, or has none, and the object says otherwise")]
-    AttributePosition(String),
+    AttributePositionPresence(String),
     /// The order of creation of links or attributes contradicts what is there.
     #[error("the creation order of its {of}: {fault}")]
-    Order {
+    CreationOrder {
         /// Links or attributes.
         of: &'static str,
         /// What is wrong.
@@ -87,7 +87,7 @@ pub enum KvFault {
     },
     /// A pair of a map is wrong.
     #[error("its pair number {number}: {reason}")]
-    Pair {
+    MapPair {
         /// Its number in the order of keys.
         number: u64,
         /// What is wrong.
@@ -95,7 +95,7 @@ pub enum KvFault {
     },
     /// The number of pairs of a map is wrong.
     #[error("it states {stated} pairs, and has {found}")]
-    PairCount {
+    MapPairCount {
         /// What the map states.
         stated: u64,
         /// Pairs that were found.
@@ -128,10 +128,10 @@ pub enum KvFault {
 pub enum CreationOrderFault {
     /// There is an index, and the object does not track the order.
     #[error("there are records of it, though it is not tracked")]
-    Untracked,
+    IndexWithoutTracking,
     /// The number of names is wrong.
     #[error("{stated} are stated, and {found} are there")]
-    Count {
+    StatedCount {
         /// What the record states.
         stated: u64,
         /// Links or attributes that were found.
@@ -139,7 +139,7 @@ pub enum CreationOrderFault {
     },
     /// The index has another number of names than there are.
     #[error("the index has {indexed} of {found}")]
-    Length {
+    IndexLength {
         /// Names in the index.
         indexed: u64,
         /// Links or attributes that were found.
@@ -147,10 +147,10 @@ pub enum CreationOrderFault {
     },
     /// A rank is missing.
     #[error("rank {0} is missing")]
-    Gap(u64),
+    MissingRank(u64),
     /// A name leads nowhere.
     #[error("rank {rank} has the name {name:?}, which is not there")]
-    NoName {
+    DanglingName {
         /// The rank.
         rank: u64,
         /// The name.
@@ -158,10 +158,10 @@ pub enum CreationOrderFault {
     },
     /// Positions do not grow with ranks.
     #[error("rank {0} has a position that is not above the one before")]
-    Unordered(u64),
+    PositionNotAscending(u64),
     /// A position is not below the next one.
     #[error("rank {rank} has the position {position}, and {next} is to be given next")]
-    Position {
+    PositionNotBelowNext {
         /// The rank.
         rank: u64,
         /// The position.
@@ -171,7 +171,7 @@ pub enum CreationOrderFault {
     },
     /// The index has another target than the link.
     #[error("rank {0} has another target than the link")]
-    Target(u64),
+    TargetMismatch(u64),
 }
 
 /// A fault of a record of a chunk.
@@ -180,16 +180,16 @@ pub enum CreationOrderFault {
 pub enum ChunkFault {
     /// No chunk begins there.
     #[error("no chunk of the dataset begins there")]
-    NoChunk,
+    NotAChunkStart,
     /// It lies outside of the extent.
     #[error("it is outside of the extent {0:?}")]
-    Outside(Vec<u64>),
+    OutsideExtent(Vec<u64>),
     /// It is stored with filters, and the dataset has none, or the other way round.
     #[error("it is stored with filters, or without, and the dataset says otherwise")]
-    Form,
+    FilteringMismatch,
     /// A piece lies behind the end of the chunk, or is longer than its part of the chunk.
     #[error("piece {piece} has {bytes} bytes, and may have {max}")]
-    Piece {
+    PieceLength {
         /// The number of the piece.
         piece: u32,
         /// Its bytes.
@@ -202,29 +202,31 @@ pub enum ChunkFault {
     NoFirstPiece,
     /// There is no mask of filters.
     #[error("it has no mask of filters")]
-    NoMask,
+    NoFilterMask,
     /// The filters cannot be undone.
     #[error("its filters cannot be undone: {0}")]
-    Filters(String),
+    UnfilterFailed(String),
 }
 
 impl KvFault {
     /// A word for the kind of fault, for programs.
     pub fn kind(&self) -> &'static str {
         match self {
-            KvFault::Record(_) => "record",
+            KvFault::RecordFormat(_) => "record",
             KvFault::UnexpectedRecord(_) => "unexpected-record",
-            KvFault::Description(_) => "description",
-            KvFault::NoRoot | KvFault::OtherRoot(_) => "root",
+            KvFault::InconsistentSpec(_) => "description",
+            KvFault::NoRoot | KvFault::WrongRoot(_) => "root",
             KvFault::UnreservedIndex { .. } | KvFault::SharedIndex(_) => "index",
             KvFault::LinkCount { .. } => "link-count",
             KvFault::DanglingLink { .. } => "dangling-link",
-            KvFault::LinkPosition(_) | KvFault::AttributePosition(_) | KvFault::Order { .. } => "creation-order",
-            KvFault::NoCommittedDatatype(_) | KvFault::OtherCommittedDatatype(_) => "committed-datatype",
-            KvFault::Attribute { .. } => "attribute",
+            KvFault::LinkPositionPresence(_)
+            | KvFault::AttributePositionPresence(_)
+            | KvFault::CreationOrder { .. } => "creation-order",
+            KvFault::NoCommittedDatatype(_) | KvFault::CommittedDatatypeMismatch(_) => "committed-datatype",
+            KvFault::AttributeFormat { .. } => "attribute",
             KvFault::Chunk { .. } => "chunk",
-            KvFault::Pair { .. } => "pair",
-            KvFault::PairCount { .. } => "pair-count",
+            KvFault::MapPair { .. } => "pair",
+            KvFault::MapPairCount { .. } => "pair-count",
             KvFault::NoBlob(_) | KvFault::BlobLength { .. } => "variable-length-data",
             KvFault::Checksum(_) => "checksum",
             KvFault::LongKey(_) => "long-key",

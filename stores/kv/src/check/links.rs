@@ -5,7 +5,7 @@ use h5live_model::{GroupSpec, LinkTarget, Name, ObjectId, Result};
 use super::{CheckedContainer, KvFault};
 use crate::creation_order::LinksOrAttributes;
 use crate::engine::KeySpan;
-use crate::layout::value::{decode_link, decode_u64};
+use crate::layout::value::{decode_link_target, decode_u64};
 use crate::layout::{EngineKey, RecordKey, key};
 use crate::tracked_orders::is_tracked;
 
@@ -21,7 +21,7 @@ impl CheckedContainer<'_> {
         let is_tracked = spec.map(|spec| is_tracked(spec.links.order));
         let (state, mut count) = (self.state, 0);
         let mut pending: Option<PendingLink> = None;
-        state.for_each(&KeySpan::from(&key::links(id)), |key, value| -> Result<bool> {
+        state.for_each_reentrant(&KeySpan::from(&key::links(id)), |key, value| -> Result<bool> {
             match EngineKey::parse(key) {
                 Ok((_, RecordKey::Link(name))) => {
                     count += 1;
@@ -33,11 +33,11 @@ impl CheckedContainer<'_> {
                 Ok((_, RecordKey::LinkOrder(name))) => {
                     let of_pending = pending.as_mut().filter(|pending| pending.name.as_bytes() == &*name);
                     if let Err(error) = decode_u64("/Link Creation Order", value) {
-                        self.add_fault(id, KvFault::Record(error));
+                        self.add_fault(id, KvFault::RecordFormat(error));
                     }
                     match of_pending {
                         Some(pending) => pending.has_position = true,
-                        None => self.add_fault(id, KvFault::LinkPosition(Name::from(&*name).to_string())),
+                        None => self.add_fault(id, KvFault::LinkPositionPresence(Name::from(&*name).to_string())),
                     }
                 }
                 // A fault already.
@@ -50,7 +50,7 @@ impl CheckedContainer<'_> {
     }
 
     fn check_link(&mut self, group: ObjectId, name: &Name, value: &[u8]) {
-        match decode_link(value) {
+        match decode_link_target(value) {
             Ok(LinkTarget::Hard(target)) => {
                 if !self.objects.count_link(target) {
                     self.add_fault(group, KvFault::DanglingLink { name: name.to_string(), target });
@@ -59,7 +59,7 @@ impl CheckedContainer<'_> {
             Ok(_) => {}
             Err(error) => {
                 self.has_unseen_links = true;
-                self.add_fault(group, KvFault::Record(error));
+                self.add_fault(group, KvFault::RecordFormat(error));
             }
         }
     }
@@ -68,7 +68,7 @@ impl CheckedContainer<'_> {
         if let (Some(PendingLink { name, has_position }), Some(is_tracked)) = (link, is_tracked)
             && has_position != is_tracked
         {
-            self.add_fault(group, KvFault::LinkPosition(name.to_string()));
+            self.add_fault(group, KvFault::LinkPositionPresence(name.to_string()));
         }
     }
 }

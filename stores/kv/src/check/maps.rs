@@ -15,7 +15,7 @@ impl CheckedContainer<'_> {
         let (state, order, mut number, mut bytes) =
             (self.state, OrderPreservingKeyCodec::new(&spec.key), 0, Vec::new());
         let values = MapValueStorage::of(spec, self.form);
-        state.for_each(&KeySpan::from(&key::map_records(id)), |key, value| -> Result<bool> {
+        state.for_each_reentrant(&KeySpan::from(&key::map_records(id)), |key, value| -> Result<bool> {
             let Ok((_, RecordKey::MapRecord(ordered))) = EngineKey::parse(key) else { return Ok(!self.is_full()) };
             let found = order.decode(&ordered, &mut bytes).and_then(|key| {
                 spec.check_key(key)?;
@@ -33,8 +33,8 @@ impl CheckedContainer<'_> {
                 Err(error) => Some(error.to_string()),
             };
             match reason {
-                Some(reason) => self.add_fault(id, KvFault::Pair { number, reason }),
-                None => self.check_values(id, values.stored, value, &mut |_| true)?,
+                Some(reason) => self.add_fault(id, KvFault::MapPair { number, reason }),
+                None => self.check_values(id, values.stored_datatype, value, &mut |_| true)?,
             }
             number += 1;
             Ok(!self.is_full())
@@ -42,9 +42,9 @@ impl CheckedContainer<'_> {
         let field = MetadataField::PairCount;
         let fault =
             match state.get(key::metadata(id, field).as_bytes())?.map(|value| decode_u64(field.akey_text(), &value)) {
-                Some(Ok(stated)) => (stated != number).then_some(KvFault::PairCount { stated, found: number }),
-                Some(Err(error)) => Some(KvFault::Record(error)),
-                None => Some(KvFault::Record(RecordFormatError::Missing { record: field.akey_text() })),
+                Some(Ok(stated)) => (stated != number).then_some(KvFault::MapPairCount { stated, found: number }),
+                Some(Err(error)) => Some(KvFault::RecordFormat(error)),
+                None => Some(KvFault::RecordFormat(RecordFormatError::MissingRecord { record: field.akey_text() })),
             };
         fault.into_iter().for_each(|fault| self.add_fault(id, fault));
         Ok(())

@@ -12,7 +12,7 @@ impl CheckedContainer<'_> {
     /// Decodes the description of an object. `None` if it cannot be decoded.
     pub(super) fn check_metadata(&mut self, number: usize, id: ObjectId) -> Result<Option<ObjectSpec>> {
         let (state, mut records) = (self.state, MetadataRecords::default());
-        state.for_each(&KeySpan::from(&key::all_metadata(id)), |key, value| -> Result<bool> {
+        state.for_each_reentrant(&KeySpan::from(&key::all_metadata(id)), |key, value| -> Result<bool> {
             // A key that cannot be parsed is a fault already.
             if let Ok((_, RecordKey::Metadata(field))) = EngineKey::parse(key) {
                 records.insert(field, value);
@@ -23,8 +23,8 @@ impl CheckedContainer<'_> {
             Some(value) => self.known(id, decode_u64(MetadataField::RefCount.akey_text(), value)),
             None if id == oid::ROOT => Some(1),
             None => {
-                let missing = RecordFormatError::Missing { record: MetadataField::RefCount.akey_text() };
-                self.add_fault(id, KvFault::Record(missing));
+                let missing = RecordFormatError::MissingRecord { record: MetadataField::RefCount.akey_text() };
+                self.add_fault(id, KvFault::RecordFormat(missing));
                 None
             }
         };
@@ -48,7 +48,7 @@ impl CheckedContainer<'_> {
 
     /// What was decoded; otherwise that it cannot be is a fault.
     fn known<T>(&mut self, id: ObjectId, decoded: crate::layout::Result<T>) -> Option<T> {
-        decoded.map_err(|error| self.add_fault(id, KvFault::Record(error))).ok()
+        decoded.map_err(|error| self.add_fault(id, KvFault::RecordFormat(error))).ok()
     }
 
     fn check_body(&mut self, id: ObjectId, body: &ObjectKindSpec) -> Result<()> {
@@ -66,7 +66,7 @@ impl CheckedContainer<'_> {
             ObjectKindSpec::Group(_) | ObjectKindSpec::Datatype(_) => Ok(()),
         };
         if let Err(error) = checked {
-            self.add_fault(id, KvFault::Description(error.to_string()));
+            self.add_fault(id, KvFault::InconsistentSpec(error.to_string()));
         }
         Ok(())
     }
@@ -87,7 +87,7 @@ impl CheckedContainer<'_> {
         if let (Ok(found), Some(datatype)) = (found, datatype)
             && found != *datatype
         {
-            self.add_fault(user, KvFault::OtherCommittedDatatype(committed));
+            self.add_fault(user, KvFault::CommittedDatatypeMismatch(committed));
         }
         Ok(())
     }

@@ -79,11 +79,11 @@ pub fn check_container<E: Engine>(
             ..StoreCheckReport::default()
         });
     }
-    let form = container_format(&ViewWithEdits::of(&state.view))?;
-    let view = checksummed_view(form, state.view.clone(), ChecksumPolicy::PassBy);
+    let form = container_format(&ViewWithEdits::without_edits(&state.long_key_view))?;
+    let view = checksummed_view(form, state.long_key_view.clone(), ChecksumPolicy::Skip);
     let mut container = CheckedContainer {
-        state: ViewWithEdits::of(&view),
-        stored: ViewWithEdits::of(&state.view),
+        state: ViewWithEdits::without_edits(&view),
+        stored: ViewWithEdits::without_edits(&state.long_key_view),
         form,
         what,
         unfilter,
@@ -118,7 +118,7 @@ fn is_record_of(kind: ObjectKind, record: &RecordKey<'_>) -> bool {
         RecordKey::Metadata(field) => field.applies_to_kind(kind),
         RecordKey::AttributeCount
         | RecordKey::NextAttributeOrder
-        | RecordKey::AttributeAt(_)
+        | RecordKey::AttributeNameAt(_)
         | RecordKey::Attribute(..) => true,
         RecordKey::LinkCount
         | RecordKey::NextLinkOrder
@@ -162,7 +162,7 @@ impl CheckedContainer<'_> {
                         let fault = KvFault::UnexpectedRecord(record.describe_key());
                         self.add_fault(oid::GLOBAL_METADATA, fault);
                     }
-                    Err(error) => self.add_fault(oid::GLOBAL_METADATA, KvFault::Record(error)),
+                    Err(error) => self.add_fault(oid::GLOBAL_METADATA, KvFault::RecordFormat(error)),
                 }
                 Ok(!self.is_full())
             },
@@ -173,20 +173,20 @@ impl CheckedContainer<'_> {
         let value = self.state.get(key::metadata(oid::GLOBAL_METADATA, field).as_bytes())?.unwrap_or_default();
         let fault = match field {
             // It was looked at before anything else.
-            MetadataField::LayoutVersion => None,
+            MetadataField::ContainerFormat => None,
             MetadataField::RootGroup => match decode_oid(field.akey_text(), &value) {
                 Ok(oid::ROOT) => None,
-                Ok(other) => Some(KvFault::OtherRoot(other)),
-                Err(error) => Some(KvFault::Record(error)),
+                Ok(other) => Some(KvFault::WrongRoot(other)),
+                Err(error) => Some(KvFault::RecordFormat(error)),
             },
-            MetadataField::NextIndex => match decode_u64(field.akey_text(), &value) {
+            MetadataField::NextObjectIndex => match decode_u64(field.akey_text(), &value) {
                 Ok(next) => {
                     self.next_index = next.max(oid::FIRST_USER_INDEX);
                     None
                 }
                 Err(error) => {
                     self.next_index = u64::MAX;
-                    Some(KvFault::Record(error))
+                    Some(KvFault::RecordFormat(error))
                 }
             },
             _ => Some(KvFault::UnexpectedRecord(field.akey_text().to_owned())),
@@ -219,10 +219,10 @@ impl CheckedContainer<'_> {
                 }
                 // It is behind all records that an object can have.
                 Ok(id) => {
-                    let fault = EngineKey::parse(&first).err().map(KvFault::Record);
+                    let fault = EngineKey::parse(&first).err().map(KvFault::RecordFormat);
                     fault.into_iter().for_each(|fault| self.add_fault(id, fault));
                 }
-                Err(error) => self.add_fault(None, KvFault::Record(error)),
+                Err(error) => self.add_fault(None, KvFault::RecordFormat(error)),
             }
             left = behind;
         }
@@ -287,12 +287,12 @@ impl CheckedContainer<'_> {
                         self.add_fault(id, KvFault::UnexpectedRecord(record.describe_key()));
                     }
                 }
-                Err(error) => self.add_fault(id, KvFault::Record(error)),
+                Err(error) => self.add_fault(id, KvFault::RecordFormat(error)),
             }
             Ok(!self.is_full())
         })?;
         if let Some(object) = self.objects.get_mut(number) {
-            object.bytes = all;
+            object.record_bytes = all;
         }
         Ok(())
     }
@@ -321,7 +321,7 @@ impl CheckedContainer<'_> {
                 let is_used = oid::kind(object.id) == ObjectKind::Datatype && object.found_links > 0;
                 if !is_used && object.stated_links == Some(object.found_links) {
                     let place = LeakLocation::Object(object.id);
-                    found.push(Leak { place, kind: Some(oid::kind(object.id)), bytes: object.bytes });
+                    found.push(Leak { place, kind: Some(oid::kind(object.id)), bytes: object.record_bytes });
                 }
             }
         }

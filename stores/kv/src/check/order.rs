@@ -28,7 +28,7 @@ impl CheckedContainer<'_> {
         count: u64,
     ) -> Result<()> {
         if let Some(fault) = self.find_order_fault(of, id, is_tracked, count)? {
-            self.add_fault(id, KvFault::Order { of: of.plural(), fault });
+            self.add_fault(id, KvFault::CreationOrder { of: of.plural(), fault });
         }
         Ok(())
     }
@@ -42,19 +42,19 @@ impl CheckedContainer<'_> {
     ) -> Result<Option<CreationOrderFault>> {
         let (stated, next) =
             (self.order_number(id, &of.count_key(id))?, self.order_number(id, &of.next_position_key(id))?);
-        let ranks = KeySpan::from(&of.name_at_order_range(id));
+        let ranks = KeySpan::from(&of.names_by_rank_range(id));
         if !is_tracked {
             let is_there = stated.is_some() || next.is_some() || self.state.has_any(&ranks)?;
-            return Ok(is_there.then_some(CreationOrderFault::Untracked));
+            return Ok(is_there.then_some(CreationOrderFault::IndexWithoutTracking));
         }
         let (stated, next) = (stated.unwrap_or_default(), next.unwrap_or_default());
         if stated != count {
-            return Ok(Some(CreationOrderFault::Count { stated, found: count }));
+            return Ok(Some(CreationOrderFault::StatedCount { stated, found: count }));
         }
         let (state, mut index, mut fault) = (self.state, FollowedIndex::default(), None);
-        state.for_each(&ranks, |key, value| -> Result<bool> {
+        state.for_each_reentrant(&ranks, |key, value| -> Result<bool> {
             fault = match EngineKey::parse(key) {
-                Ok((_, RecordKey::LinkNameAt(rank) | RecordKey::AttributeAt(rank))) => {
+                Ok((_, RecordKey::LinkNameAt(rank) | RecordKey::AttributeNameAt(rank))) => {
                     self.follow_name(of, id, &mut index, (rank, value, next))?
                 }
                 Ok((_, RecordKey::LinkTargetAt(rank))) => self.follow_target(id, &mut index, rank, value)?,
@@ -64,9 +64,8 @@ impl CheckedContainer<'_> {
             Ok(fault.is_none())
         })?;
         let is_short = index.names != count || (of == LinksOrAttributes::Links && index.targets != count);
-        Ok(fault
-            .or(is_short
-                .then_some(CreationOrderFault::Length { indexed: index.names.min(index.targets), found: count })))
+        Ok(fault.or(is_short
+            .then_some(CreationOrderFault::IndexLength { indexed: index.names.min(index.targets), found: count })))
     }
 
     /// The number of a record; `None` if it is not there, or cannot be decoded, which is a fault.
@@ -75,7 +74,7 @@ impl CheckedContainer<'_> {
         match value.map(|value| decode_u64("a creation order", &value)).transpose() {
             Ok(number) => Ok(number),
             Err(error) => {
-                self.add_fault(id, KvFault::Record(error));
+                self.add_fault(id, KvFault::RecordFormat(error));
                 Ok(None)
             }
         }
@@ -89,7 +88,7 @@ impl CheckedContainer<'_> {
         (rank, name, next): (u64, &[u8], u64),
     ) -> Result<Option<CreationOrderFault>> {
         if rank != index.names {
-            return Ok(Some(CreationOrderFault::Gap(index.names)));
+            return Ok(Some(CreationOrderFault::MissingRank(index.names)));
         }
         index.names += 1;
         if of == LinksOrAttributes::Attributes {
@@ -101,12 +100,12 @@ impl CheckedContainer<'_> {
         };
         let position = self.state.get(at.as_bytes())?.and_then(|value| decode_u64("a position", &value).ok());
         let Some(position) = position else {
-            return Ok(Some(CreationOrderFault::NoName { rank, name: Name::from(name).to_string() }));
+            return Ok(Some(CreationOrderFault::DanglingName { rank, name: Name::from(name).to_string() }));
         };
         if index.last_position.replace(position).is_some_and(|last| last >= position) {
-            return Ok(Some(CreationOrderFault::Unordered(rank)));
+            return Ok(Some(CreationOrderFault::PositionNotAscending(rank)));
         }
-        Ok((position >= next).then_some(CreationOrderFault::Position { rank, position, next }))
+        Ok((position >= next).then_some(CreationOrderFault::PositionNotBelowNext { rank, position, next }))
     }
 
     fn follow_target(
@@ -118,11 +117,11 @@ impl CheckedContainer<'_> {
     ) -> Result<Option<CreationOrderFault>> {
         // Its name comes before it.
         if rank.checked_add(1) != Some(index.names) || rank != index.targets {
-            return Ok(Some(CreationOrderFault::Gap(index.targets)));
+            return Ok(Some(CreationOrderFault::MissingRank(index.targets)));
         }
         index.targets += 1;
         let name = self.state.get(key::link_name_at(id, rank).as_bytes())?.unwrap_or_default();
         let is_same = self.state.get(key::link(id, &name).as_bytes())?.is_some_and(|value| value == target);
-        Ok((!is_same).then_some(CreationOrderFault::Target(rank)))
+        Ok((!is_same).then_some(CreationOrderFault::TargetMismatch(rank)))
     }
 }

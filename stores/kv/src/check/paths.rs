@@ -6,7 +6,7 @@ use h5live_model::{LinkTarget, Name, ObjectId, ObjectKind, Result};
 
 use super::CheckedContainer;
 use crate::engine::KeySpan;
-use crate::layout::value::decode_link;
+use crate::layout::value::decode_link_target;
 use crate::layout::{EngineKey, RecordKey, key, oid};
 
 impl CheckedContainer<'_> {
@@ -30,7 +30,7 @@ impl CheckedContainer<'_> {
             && let Some(object) = self.objects.get_mut(number)
             && !std::mem::replace(&mut object.is_reachable, true)
         {
-            object.parent = parent;
+            object.parent_index = parent;
             if oid::kind(object.id) == ObjectKind::Group {
                 waiting.push_back(number);
             }
@@ -43,9 +43,9 @@ impl CheckedContainer<'_> {
         each: &mut dyn FnMut(&mut Self, &[u8], ObjectId) -> bool,
     ) -> Result<()> {
         let state = self.state;
-        state.for_each(&KeySpan::from(&key::links(group)), |key, value| -> Result<bool> {
+        state.for_each_reentrant(&KeySpan::from(&key::links(group)), |key, value| -> Result<bool> {
             if let (Ok((_, RecordKey::Link(name))), Ok(LinkTarget::Hard(target))) =
-                (EngineKey::parse(key), decode_link(value))
+                (EngineKey::parse(key), decode_link_target(value))
             {
                 return Ok(each(self, &name, target));
             }
@@ -62,7 +62,7 @@ impl CheckedContainer<'_> {
         let mut names = Vec::new();
         // Each parent was reached before, so this ends at the root group.
         while let Some(object) = self.objects.get(number)
-            && let Some(parent) = object.parent
+            && let Some(parent) = object.parent_index
         {
             let (child, mut name) = (object.id, None);
             let Some(group) = self.objects.get(parent as usize).map(|group| group.id) else { break };

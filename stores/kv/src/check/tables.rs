@@ -13,9 +13,9 @@ pub struct CheckedObject {
     /// Hard links and uses that were found.
     pub found_links: u64,
     /// Bytes of its keys and values.
-    pub bytes: u64,
+    pub record_bytes: u64,
     /// A group that leads to it, by its number in the table, on a path from the root group.
-    pub parent: Option<u32>,
+    pub parent_index: Option<u32>,
     /// Whether a path leads to it.
     pub is_reachable: bool,
 }
@@ -39,7 +39,14 @@ impl CheckedObjectTable {
     pub fn add(&mut self, id: ObjectId, limit: AllocationLimit) -> Result<(), AllocationError> {
         limit.check((self.0.len() as u64 + 1) * size_of::<CheckedObject>() as u64)?;
         let (stated_links, found_links, bytes, parent) = (None, 0, 0, None);
-        self.0.push(CheckedObject { id, stated_links, found_links, bytes, parent, is_reachable: false });
+        self.0.push(CheckedObject {
+            id,
+            stated_links,
+            found_links,
+            record_bytes: bytes,
+            parent_index: parent,
+            is_reachable: false,
+        });
         Ok(())
     }
 

@@ -35,7 +35,7 @@ impl CheckedContainer<'_> {
             walk_blob_references(&state, datatype, element, &mut |found| {
                 let (is_new, fault) = match found {
                     BlobReference::Blob { id, bytes } => self.check_blob(id, bytes)?,
-                    BlobReference::Damaged(error) => (false, Some(KvFault::Record(error))),
+                    BlobReference::Damaged(error) => (false, Some(KvFault::RecordFormat(error))),
                 };
                 fault.filter(|_| is_visible).into_iter().for_each(|fault| self.add_fault(object, fault));
                 Ok(is_new)

@@ -13,20 +13,20 @@ pub enum ChecksumPolicy {
     /// A value that is not what its checksum says is an error.
     Verify,
     /// They are passed by: somebody else has verified them, or says of each value what is wrong.
-    PassBy,
+    Skip,
 }
 
 /// A state whose values end with checksums, seen without them.
 #[derive(Debug)]
-pub struct ChecksummedView {
+pub struct ChecksumStrippingView {
     inner: Arc<dyn View>,
     how: ChecksumPolicy,
 }
 
-impl ChecksummedView {
+impl ChecksumStrippingView {
     /// The values of a state without their checksums.
     pub fn new(inner: Arc<dyn View>, policy: ChecksumPolicy) -> Self {
-        ChecksummedView { inner, how: policy }
+        ChecksumStrippingView { inner, how: policy }
     }
 
     fn value<'b>(&self, key: &[u8], stored: &'b [u8]) -> Result<&'b [u8]> {
@@ -34,14 +34,14 @@ impl ChecksummedView {
             ChecksumPolicy::Verify => {
                 checked_value(key, stored).ok_or_else(|| EngineError::Checksum(EngineKey::describe_key(key)))
             }
-            ChecksumPolicy::PassBy => {
+            ChecksumPolicy::Skip => {
                 Ok(stored.split_last_chunk::<CHECKSUM_BYTES>().map(|(value, _)| value).unwrap_or_default())
             }
         }
     }
 }
 
-impl View for ChecksummedView {
+impl View for ChecksumStrippingView {
     fn version(&self) -> u64 {
         self.inner.version()
     }
@@ -71,10 +71,10 @@ impl View for ChecksummedView {
         failure.map_or(Ok(()), Err)
     }
 
-    fn share(&self, key: &[u8], len: u64) -> Result<Option<SharedBytes>> {
+    fn share_prefix(&self, key: &[u8], len: u64) -> Result<Option<SharedBytes>> {
         let mut value_len = 0;
         self.get(key, &mut |value| value_len = value.len() as u64)?;
-        if value_len >= len { self.inner.share(key, len) } else { Ok(None) }
+        if value_len >= len { self.inner.share_prefix(key, len) } else { Ok(None) }
     }
 }
 
@@ -100,7 +100,7 @@ mod tests {
         edits.put(b"x", [&[1; 8][..], &[3], &flipped].concat());
         edits.put(b"y", [&[1; 9][..], &flipped].concat());
         engine.commit(&edits, PublishLevel::Visible).unwrap();
-        let verified = ChecksummedView::new(engine.view().unwrap(), ChecksumPolicy::Verify);
+        let verified = ChecksumStrippingView::new(engine.view().unwrap(), ChecksumPolicy::Verify);
         let mut values = Vec::new();
         for key in [b"a", b"b"] {
             assert!(verified.get(key, &mut |value| values.push(value.len())).unwrap());
@@ -110,10 +110,10 @@ mod tests {
             let found = verified.get(key, &mut |_| panic!("no value is handed on"));
             assert!(matches!(found, Err(EngineError::Checksum(_))), "{key:?}: {found:?}");
             assert!(verified.scan(&KeySpan::prefix(key), &mut |_, _| panic!("no value is handed on")).is_err());
-            assert!(verified.share(key, 1).is_err());
+            assert!(verified.share_prefix(key, 1).is_err());
             assert!(verified.has(key).unwrap(), "whether it is there is not a question of its value");
         }
-        let passed_by = ChecksummedView::new(engine.view().unwrap(), ChecksumPolicy::PassBy);
+        let passed_by = ChecksumStrippingView::new(engine.view().unwrap(), ChecksumPolicy::Skip);
         let mut lens = Vec::new();
         let each = &mut |_: &[u8], value: &[u8]| {
             lens.push(value.len());

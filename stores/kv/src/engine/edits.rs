@@ -6,7 +6,7 @@ use std::ops::Bound;
 
 use smallvec::SmallVec;
 
-use super::key_count::{KeyCount, KeyCounter, StoredRecord};
+use super::key_count::{DeferredKeyCount, KeyCountRecord, KeyCounter};
 use super::key_span::KeySpan;
 use crate::layout::{CHECKSUM_BYTES, checksum};
 
@@ -49,7 +49,7 @@ pub struct EditBatch {
     bytes: usize,
     longest_key: usize,
     /// Records that the commit makes: the numbers of keys.
-    deferred_key_counts: BTreeMap<Box<[u8]>, KeyCount>,
+    deferred_key_counts: BTreeMap<Box<[u8]>, DeferredKeyCount>,
     /// Whether values end with their checksums.
     has_checksums: bool,
     /// Empty buffers of values that were committed.
@@ -110,17 +110,17 @@ impl EditBatch {
 
     /// Leaves it to the commit to find out a number of keys, and to put it under the key `record`. It stays so until that key
     /// is edited. A count that is there already stays.
-    pub fn defer_key_count(&mut self, record: &[u8], count: KeyCount) {
+    pub fn defer_key_count(&mut self, record: &[u8], count: DeferredKeyCount) {
         self.deferred_key_counts.entry(record.into()).or_insert(count);
     }
 
     /// The number of keys that the commit will put under a key.
-    pub fn deferred_key_count(&self, record: &[u8]) -> Option<&KeyCount> {
+    pub fn deferred_key_count(&self, record: &[u8]) -> Option<&DeferredKeyCount> {
         self.deferred_key_counts.get(record)
     }
 
     /// All numbers of keys that the commit will put, and under which keys.
-    pub fn deferred_key_counts(&self) -> impl Iterator<Item = (&[u8], &KeyCount)> {
+    pub fn deferred_key_counts(&self) -> impl Iterator<Item = (&[u8], &DeferredKeyCount)> {
         self.deferred_key_counts.iter().map(|(record, count)| (&**record, count))
     }
 
@@ -134,10 +134,10 @@ impl EditBatch {
     ///
     /// # Errors
     /// Those of `was_there`.
-    pub fn count_records<E>(
+    pub fn key_count_records<E>(
         &self,
         mut was_there: impl FnMut(&[u8]) -> Result<bool, E>,
-    ) -> Result<Vec<StoredRecord<'_>>, E> {
+    ) -> Result<Vec<KeyCountRecord<'_>>, E> {
         let mut counter = self.key_counter();
         for span in counter.spans() {
             for (key, value) in self.range(span) {
@@ -153,7 +153,7 @@ impl EditBatch {
     }
 
     /// Changes the value that an edit gives to a key in place. Returns whether there is such an edit.
-    pub fn update(&mut self, key: &[u8], change: impl FnOnce(&mut Vec<u8>)) -> bool {
+    pub fn update_if_put(&mut self, key: &[u8], change: impl FnOnce(&mut Vec<u8>)) -> bool {
         let Some(Some(value)) = self.by_key.get_mut(&EditKey::new(key)) else { return false };
         let before = value.len();
         change(value);
@@ -225,7 +225,9 @@ mod tests {
         edits.delete(b"b");
         assert_eq!(edits.memory_bytes(), bytes - 10);
         assert_eq!((edits.get(b"b"), edits.get(b"c")), (Some(None), None));
-        assert!(edits.update(b"a", |value| value.push(3)) && !edits.update(b"b", |_| panic!("it is deleted")));
+        assert!(
+            edits.update_if_put(b"a", |value| value.push(3)) && !edits.update_if_put(b"b", |_| panic!("it is deleted"))
+        );
         assert_eq!(edits.memory_bytes(), bytes - 9);
         let all: Vec<_> = edits.iter().collect();
         assert_eq!(all, [(&b"a"[..], Some(&[2, 2, 2, 2, 2, 3][..])), (b"b", None)]);
@@ -278,11 +280,11 @@ mod tests {
     }
 
     fn count(edits: &mut EditBatch, record: &[u8], prefix: &[u8], before: u64) {
-        edits.defer_key_count(record, KeyCount { span: KeySpan::prefix(prefix), before });
+        edits.defer_key_count(record, DeferredKeyCount { span: KeySpan::prefix(prefix), before });
     }
 
     fn numbers(edits: &EditBatch, there: &[&[u8]]) -> Vec<(Vec<u8>, u64)> {
-        let records = edits.count_records(|key| Ok::<_, ()>(there.contains(&key))).unwrap();
+        let records = edits.key_count_records(|key| Ok::<_, ()>(there.contains(&key))).unwrap();
         let number = |value: &[u8]| u64::from_le_bytes(value[..8].try_into().unwrap());
         records.iter().map(|(key, value)| (key.to_vec(), number(value))).collect()
     }
@@ -315,10 +317,10 @@ mod tests {
         assert_eq!(numbers(&edits, &[]), []);
         count(&mut edits, b"1", b"a", 3);
         edits.add_checksums();
-        let records = edits.count_records(|_| Ok::<_, ()>(false)).unwrap();
+        let records = edits.key_count_records(|_| Ok::<_, ()>(false)).unwrap();
         assert_eq!(checked_value(records[0].0, &records[0].1), Some(&4u64.to_le_bytes()[..]));
         edits.remove_checksums();
-        assert_eq!(edits.count_records(|_| Ok::<_, ()>(false)).unwrap()[0].1, 4u64.to_le_bytes());
+        assert_eq!(edits.key_count_records(|_| Ok::<_, ()>(false)).unwrap()[0].1, 4u64.to_le_bytes());
         edits.clear();
         assert_eq!(numbers(&edits, &[]), []);
     }

@@ -39,13 +39,13 @@ pub enum EngineError {
         "{0:?} is being written, and this process may not write its table of readers, lock.mdb: only a process that may \
          can read it meanwhile"
     )]
-    NoReaderTable(PathBuf),
+    ReaderTableNotWritable(PathBuf),
     /// Somebody reads without the table of readers, so that nobody may write.
     #[error(
         "{0:?} is being read by a session that may not write its table of readers, lock.mdb, as one of another user: until \
          that has closed it, nobody can write it"
     )]
-    ReadWithoutTable(PathBuf),
+    UnregisteredReader(PathBuf),
     /// There is no room.
     #[error("there is no room for what is to be written: {0}")]
     Full(String),
@@ -54,7 +54,7 @@ pub enum EngineError {
     ReadOnly,
     /// The engine keeps nothing durable.
     #[error("the key-value store was opened with sync=never: nothing in it is durable")]
-    NotDurable,
+    DurabilityDisabled,
     /// Another writer has taken over.
     #[error("another writer has taken over: {0}")]
     Fenced(String),
@@ -67,7 +67,7 @@ pub enum EngineError {
     /// A page of LMDB's file is damaged.
     #[cfg(feature = "lmdb")]
     #[error("the key-value store is damaged: {0}")]
-    Page(#[from] super::DamagedPage),
+    DamagedPage(#[from] super::DamagedPage),
     /// Bytes of the engine contradict its own rules.
     #[error("the key-value store is damaged: {0}")]
     Damaged(&'static str),
@@ -81,15 +81,15 @@ impl EngineError {
             EngineError::Library { .. } => StoreErrorKind::Io,
             EngineError::NotThere(_) => StoreErrorKind::NotFound,
             EngineError::Occupied(_) => StoreErrorKind::AlreadyExists,
-            EngineError::InUse(_) | EngineError::ReadWithoutTable(_) => StoreErrorKind::InUse(Vec::new()),
+            EngineError::InUse(_) | EngineError::UnregisteredReader(_) => StoreErrorKind::InUse(Vec::new()),
             EngineError::Full(_) => StoreErrorKind::StorageFull,
-            EngineError::ReadOnly | EngineError::NotDurable | EngineError::NoReaderTable(_) => {
+            EngineError::ReadOnly | EngineError::DurabilityDisabled | EngineError::ReaderTableNotWritable(_) => {
                 StoreErrorKind::PermissionDenied
             }
             EngineError::Fenced(_) => StoreErrorKind::Fenced,
             EngineError::KeyTooLong(_) => StoreErrorKind::Io,
             #[cfg(feature = "lmdb")]
-            EngineError::Page(_) => StoreErrorKind::Damaged,
+            EngineError::DamagedPage(_) => StoreErrorKind::Damaged,
             EngineError::Checksum(_) | EngineError::Damaged(_) => StoreErrorKind::Damaged,
         }
     }
@@ -120,7 +120,7 @@ impl From<EngineError> for ModelError {
     fn from(error: EngineError) -> Self {
         match error {
             EngineError::ReadOnly => ModelError::ReadOnly,
-            EngineError::NotDurable => ModelError::Unsupported("outlasting a power failure with sync=never"),
+            EngineError::DurabilityDisabled => ModelError::Unsupported("outlasting a power failure with sync=never"),
             error => ModelError::store(error.kind(), error),
         }
     }

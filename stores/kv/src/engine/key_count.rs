@@ -9,7 +9,7 @@ use crate::layout::value::encode_u64;
 
 /// A number of keys that a commit is to find out.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct KeyCount {
+pub struct DeferredKeyCount {
     /// The keys that are counted. No other count has any of them.
     pub span: KeySpan,
     /// How many of them the state has that is edited.
@@ -17,13 +17,13 @@ pub struct KeyCount {
 }
 
 /// A key, and its value as it is stored.
-pub type StoredRecord<'a> = (&'a [u8], Vec<u8>);
+pub type KeyCountRecord<'a> = (&'a [u8], Vec<u8>);
 
 /// Counts the keys that a commit adds and removes.
 #[derive(Debug)]
 pub struct KeyCounter<'a> {
     /// The keys of the records, with what they count, and the numbers so far; in the order of the ranges.
-    counts: Vec<(&'a [u8], &'a KeyCount, u64)>,
+    counts: Vec<(&'a [u8], &'a DeferredKeyCount, u64)>,
     /// The first count that keys may still come for.
     next: usize,
     has_checksums: bool,
@@ -31,7 +31,7 @@ pub struct KeyCounter<'a> {
 
 impl<'a> KeyCounter<'a> {
     /// Nothing was edited yet.
-    pub fn new(counts: impl Iterator<Item = (&'a [u8], &'a KeyCount)>, has_checksums: bool) -> Self {
+    pub fn new(counts: impl Iterator<Item = (&'a [u8], &'a DeferredKeyCount)>, has_checksums: bool) -> Self {
         let mut counts: Vec<_> = counts.map(|(key, count)| (key, count, count.before)).collect();
         counts.sort_by(|(_, a, _), (_, b, _)| a.span.start.cmp(&b.span.start));
         KeyCounter { counts, next: 0, has_checksums }
@@ -57,7 +57,7 @@ impl<'a> KeyCounter<'a> {
     }
 
     /// The records with the numbers, as they are stored.
-    pub fn into_records(self) -> Vec<StoredRecord<'a>> {
+    pub fn into_records(self) -> Vec<KeyCountRecord<'a>> {
         let record = |(key, _, number): (&'a [u8], _, u64)| {
             let mut value = encode_u64(number).to_vec();
             if self.has_checksums {

@@ -11,22 +11,22 @@ use super::long_keys::{LongKeyViewPair, NEXT_SPACE, SPACE_PREFIX_BYTES, SPACE_TA
 pub enum LongKeyFault {
     /// A key that is none.
     #[error("a key of {0} bytes is neither a key nor one that leads to a space of long keys")]
-    Key(usize),
+    MalformedKey(usize),
     /// The number of a space is none.
     #[error("a key that leads to a space of long keys has no number of 8 bytes")]
-    Number,
+    MalformedSpaceNumber,
     /// A space has no keys.
     #[error("a key leads to the space {0} of long keys, which has none")]
-    Empty(u64),
+    EmptySpace(u64),
     /// No key leads to a space.
     #[error("no key leads to the space {0} of long keys")]
-    Unreachable(u64),
+    UnreachableSpace(u64),
     /// Two keys lead to a space.
     #[error("two keys lead to the space {0} of long keys")]
-    Shared(u64),
+    SharedSpace(u64),
     /// A space has a number that is still to be given.
     #[error("the space {space} of long keys is not below {next}, which is to be made next")]
-    Unreserved {
+    UnreservedSpace {
         /// The space.
         space: u64,
         /// The number of the next one.
@@ -76,7 +76,7 @@ impl Spaces {
         if key == NEXT_SPACE {
             match read_number(value) {
                 Ok(next) => self.next = next,
-                Err(_) => self.faults.push(LongKeyFault::Number),
+                Err(_) => self.faults.push(LongKeyFault::MalformedSpaceNumber),
             }
             return;
         }
@@ -85,7 +85,7 @@ impl Spaces {
                 let number =
                     key.get(1..SPACE_PREFIX_BYTES).and_then(|bytes| Some(u64::from_be_bytes(bytes.try_into().ok()?)));
                 let Some(number) = number else {
-                    self.faults.push(LongKeyFault::Key(key.len()));
+                    self.faults.push(LongKeyFault::MalformedKey(key.len()));
                     return;
                 };
                 if self.found.last() != Some(&number) {
@@ -99,9 +99,9 @@ impl Spaces {
             return;
         }
         match (rest.len() == part + 1 && rest.last() == Some(&0), read_number(value)) {
-            (false, _) => self.faults.push(LongKeyFault::Key(key.len())),
+            (false, _) => self.faults.push(LongKeyFault::MalformedKey(key.len())),
             (true, Ok(number)) => self.leads.push((number, space)),
-            (true, Err(_)) => self.faults.push(LongKeyFault::Number),
+            (true, Err(_)) => self.faults.push(LongKeyFault::MalformedSpaceNumber),
         }
     }
 
@@ -111,18 +111,18 @@ impl Spaces {
         for at in 0..self.leads.len() {
             let (space, _) = self.leads[at];
             if self.leads.get(at + 1).is_some_and(|(next, _)| *next == space) {
-                self.faults.push(LongKeyFault::Shared(space));
+                self.faults.push(LongKeyFault::SharedSpace(space));
             }
             if self.found.binary_search(&space).is_err() {
-                self.faults.push(LongKeyFault::Empty(space));
+                self.faults.push(LongKeyFault::EmptySpace(space));
             }
         }
         for space in &self.found {
             if *space >= self.next {
-                self.faults.push(LongKeyFault::Unreserved { space: *space, next: self.next });
+                self.faults.push(LongKeyFault::UnreservedSpace { space: *space, next: self.next });
             }
             if !self.is_reachable(*space) {
-                self.faults.push(LongKeyFault::Unreachable(*space));
+                self.faults.push(LongKeyFault::UnreachableSpace(*space));
             }
         }
     }

@@ -38,7 +38,7 @@ struct LongKeysView {
 #[derive(Debug)]
 pub struct LongKeyViewPair {
     /// With keys of any length.
-    pub view: Arc<dyn View>,
+    pub long_key_view: Arc<dyn View>,
     pub(super) inner: Arc<dyn View>,
     pub(super) part: usize,
 }
@@ -83,7 +83,7 @@ impl<E: Engine> LongKeyEngine<E> {
     pub fn view_pair(&self) -> Result<LongKeyViewPair> {
         let inner = self.inner.view()?;
         let view = Arc::new(LongKeysView { inner: inner.clone(), part: self.part });
-        Ok(LongKeyViewPair { view, inner, part: self.part })
+        Ok(LongKeyViewPair { long_key_view: view, inner, part: self.part })
     }
 
     fn translate(&self, edits: &EditBatch) -> Result<EditBatch> {
@@ -99,8 +99,8 @@ impl<E: Engine> LongKeyEngine<E> {
             }
         }
         let seen = LongKeysView { inner: view.clone(), part: self.part };
-        for (key, number) in edits.count_records(|key| seen.has(key))? {
-            self.put(&view, &mut stored, key, &number)?;
+        for (key, checkpoint_number) in edits.key_count_records(|key| seen.has(key))? {
+            self.put(&view, &mut stored, key, &checkpoint_number)?;
         }
         Ok(stored)
     }
@@ -157,8 +157,8 @@ impl<E: Engine> Engine for LongKeyEngine<E> {
         Ok(Arc::new(LongKeysView { inner: self.inner.view()?, part: self.part }))
     }
 
-    fn version(&self) -> Result<u64> {
-        self.inner.version()
+    fn newest_version(&self) -> Result<u64> {
+        self.inner.newest_version()
     }
 
     fn commit(&self, edits: &EditBatch, publish: PublishLevel) -> Result<()> {
@@ -231,7 +231,7 @@ impl View for LongKeysView {
         let (mut prefix, mut rest) = (Vec::new(), key);
         while rest.len() > self.part {
             let (first, behind) = rest.split_at(self.part);
-            let Some(number) = number_at(&ViewWithEdits::of(&self.inner), &pointer(&prefix, first))? else {
+            let Some(number) = number_at(&ViewWithEdits::without_edits(&self.inner), &pointer(&prefix, first))? else {
                 return Ok(false);
             };
             (prefix, rest) = (space(number).to_vec(), behind);
@@ -282,8 +282,8 @@ impl View for LongKeysView {
         Ok(())
     }
 
-    fn share(&self, key: &[u8], len: u64) -> Result<Option<SharedBytes>> {
-        if key.len() <= self.part { self.inner.share(key, len) } else { Ok(None) }
+    fn share_prefix(&self, key: &[u8], len: u64) -> Result<Option<SharedBytes>> {
+        if key.len() <= self.part { self.inner.share_prefix(key, len) } else { Ok(None) }
     }
 }
 
@@ -341,7 +341,7 @@ mod tests {
                 let within: Vec<_> = all.iter().filter(|(key, _)| range.contains(key)).cloned().collect();
                 prop_assert_eq!(pairs(&view, &range), within);
                 for (key, value) in &all {
-                    let found = ViewWithEdits::of(&view).get(key).unwrap();
+                    let found = ViewWithEdits::without_edits(&view).get(key).unwrap();
                     prop_assert_eq!(found.as_ref(), Some(value));
                 }
             }

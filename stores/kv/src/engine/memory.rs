@@ -83,13 +83,13 @@ impl MemoryEngine {
     }
 
     /// Keeps each state from now on, for [`MemoryEngine::history`].
-    pub fn record_history(&self) {
+    pub fn start_history(&self) {
         let mut states = self.shared.states.lock();
         let first = states.newest.clone();
         states.history = Some(vec![first]);
     }
 
-    /// The states since [`MemoryEngine::record_history`], the first one included.
+    /// The states since [`MemoryEngine::start_history`], the first one included.
     pub fn history(&self) -> Vec<MemoryView> {
         self.shared.states.lock().history.clone().unwrap_or_default()
     }
@@ -100,7 +100,7 @@ impl Engine for MemoryEngine {
         Ok(Arc::new(self.shared.states.lock().newest.clone()))
     }
 
-    fn version(&self) -> Result<u64> {
+    fn newest_version(&self) -> Result<u64> {
         Ok(self.shared.states.lock().newest.version)
     }
 
@@ -115,7 +115,7 @@ impl Engine for MemoryEngine {
         if let Some(left) = &mut states.commits_before_failure {
             *left = left.checked_sub(1).ok_or_else(|| EngineError::Full("a test says so".to_owned()))?;
         }
-        let counts = edits.count_records(|key| Ok::<_, EngineError>(states.newest.pairs.contains_key(key)))?;
+        let counts = edits.key_count_records(|key| Ok::<_, EngineError>(states.newest.pairs.contains_key(key)))?;
         let pairs = Arc::make_mut(&mut states.newest.pairs);
         for (key, value) in edits.iter() {
             match value {
@@ -173,7 +173,7 @@ impl View for MemoryView {
         Ok(())
     }
 
-    fn share(&self, _: &[u8], _: u64) -> Result<Option<SharedBytes>> {
+    fn share_prefix(&self, _: &[u8], _: u64) -> Result<Option<SharedBytes>> {
         Ok(None)
     }
 }

@@ -24,10 +24,10 @@ use std::time::Duration;
 
 use h5live_model::{PublishLevel, SharedBytes, WatchEvent};
 
-pub use checksums::{ChecksumPolicy, ChecksummedView};
+pub use checksums::{ChecksumPolicy, ChecksumStrippingView};
 pub use edits::EditBatch;
 pub use error::EngineError;
-pub use key_count::{KeyCount, KeyCounter, StoredRecord};
+pub use key_count::{DeferredKeyCount, KeyCountRecord, KeyCounter};
 pub use key_span::KeySpan;
 #[cfg(feature = "lmdb")]
 pub use lmdb::{DamagedPage, DurableState, LmdbEngine, LmdbOptions, LmdbReaderEntry, LmdbStat, WriterLock};
@@ -54,10 +54,10 @@ pub trait Engine: Send + Sync + fmt::Debug {
     ///
     /// # Errors
     /// As [`Engine::view`].
-    fn version(&self) -> Result<u64>;
+    fn newest_version(&self) -> Result<u64>;
 
     /// Makes edits the next state, all at once, with the numbers of keys that they leave to it
-    /// ([`EditBatch::count_records`]). Nothing happens if it fails.
+    /// ([`EditBatch::key_count_records`]). Nothing happens if it fails.
     ///
     /// # Errors
     /// [`EngineError::ReadOnly`] if the engine was opened for reading, [`EngineError::Full`] if there is no room,
@@ -117,7 +117,7 @@ pub trait View: Send + Sync + fmt::Debug {
     ///
     /// # Errors
     /// As [`View::get`].
-    fn share(&self, key: &[u8], len: u64) -> Result<Option<SharedBytes>>;
+    fn share_prefix(&self, key: &[u8], len: u64) -> Result<Option<SharedBytes>>;
 }
 
 /// Waits for commits. [`Engine::watch`] makes it.

@@ -9,20 +9,20 @@ pub enum SyncPolicy {
     Always,
     /// Durable ones. After a power failure there is the state of the last durable commit, or a later one.
     #[default]
-    Durable,
+    DurableOnly,
     /// None, and no commit is durable. After a power failure the store may be lost.
     Never,
 }
 
 const POLICIES: [(SyncPolicy, &str); 3] =
-    [(SyncPolicy::Always, "always"), (SyncPolicy::Durable, "durable"), (SyncPolicy::Never, "never")];
+    [(SyncPolicy::Always, "always"), (SyncPolicy::DurableOnly, "durable"), (SyncPolicy::Never, "never")];
 
 impl SyncPolicy {
     /// What sessions with this policy promise.
     pub const fn durability(self) -> DurabilitySupport {
         match self {
             SyncPolicy::Always => DurabilitySupport::Always,
-            SyncPolicy::Durable => DurabilitySupport::OnRequest,
+            SyncPolicy::DurableOnly => DurabilitySupport::OnRequest,
             SyncPolicy::Never => DurabilitySupport::Never,
         }
     }

@@ -17,7 +17,7 @@ pub struct ViewWithEdits<'a> {
 
 impl<'a> ViewWithEdits<'a> {
     /// A committed state.
-    pub fn of(view: &'a Arc<dyn View>) -> Self {
+    pub fn without_edits(view: &'a Arc<dyn View>) -> Self {
         ViewWithEdits { view, edits: None }
     }
 
@@ -112,7 +112,7 @@ impl<'a> ViewWithEdits<'a> {
     ///
     /// # Errors
     /// As [`View::scan`].
-    pub fn scan_batch(&self, range: &KeySpan) -> Result<Vec<(Vec<u8>, Vec<u8>)>> {
+    pub fn scan_first_batch(&self, range: &KeySpan) -> Result<Vec<(Vec<u8>, Vec<u8>)>> {
         let (mut found, mut bytes) = (Vec::new(), 0);
         self.scan(range, &mut |key, value| {
             bytes += key.len() + value.len();
@@ -153,14 +153,14 @@ impl<'a> ViewWithEdits<'a> {
     ///
     /// # Errors
     /// As [`View::scan`], and those of `each`.
-    pub fn for_each<E: From<super::EngineError>>(
+    pub fn for_each_reentrant<E: From<super::EngineError>>(
         &self,
         range: &KeySpan,
         mut each: impl FnMut(&[u8], &[u8]) -> std::result::Result<bool, E>,
     ) -> std::result::Result<(), E> {
         let mut left = range.clone();
         loop {
-            let batch = self.scan_batch(&left)?;
+            let batch = self.scan_first_batch(&left)?;
             let Some((last, _)) = batch.last() else { return Ok(()) };
             left = left.after(last);
             for (key, value) in &batch {

@@ -36,7 +36,7 @@ impl AttributeRecords {
     }
 
     fn require(&self, field: AttributeField) -> Result<&[u8]> {
-        self.get(field).ok_or(RecordFormatError::Missing { record: field.akey_prefix_text() })
+        self.get(field).ok_or(RecordFormatError::MissingRecord { record: field.akey_prefix_text() })
     }
 
     /// The records of an attribute. Its name is in the keys.
@@ -62,13 +62,13 @@ impl AttributeRecords {
     /// The attribute of this name. One that was never written has zeros.
     ///
     /// # Errors
-    /// [`RecordFormatError::Missing`], [`RecordFormatError::Decode`], [`RecordFormatError::Value`] also if the value does not fit type and
+    /// [`RecordFormatError::MissingRecord`], [`RecordFormatError::Decode`], [`RecordFormatError::InvalidValue`] also if the value does not fit type and
     /// shape.
-    pub fn attribute(&self, name: Name) -> Result<AttributeData> {
+    pub fn decode_attribute(&self, name: Name) -> Result<AttributeData> {
         let datatype = decode_datatype(self.require(AttributeField::Datatype)?)?;
         let dataspace = decode_dataspace(self.require(AttributeField::Dataspace)?)?;
         let bytes = dataspace.element_count().and_then(|n| n.checked_mul(datatype.size().into()));
-        let invalid = |rule| RecordFormatError::Value { record: AttributeField::Value.akey_prefix_text(), rule };
+        let invalid = |rule| RecordFormatError::InvalidValue { record: AttributeField::Value.akey_prefix_text(), rule };
         let value = match (self.get(AttributeField::Value), bytes) {
             (Some(value), Some(bytes)) if value.len() as u64 == bytes => value.to_vec(),
             (None, Some(bytes)) if bytes <= MAX_UNWRITTEN_BYTES => vec![0; bytes as usize],
@@ -91,6 +91,8 @@ impl AttributeRecords {
         let record = AttributeField::CreationOrder.akey_prefix_text();
         let Some(value) = self.get(AttributeField::CreationOrder) else { return Ok(None) };
         let order = decode_u64(record, value)?;
-        u16::try_from(order).map(Some).map_err(|_| RecordFormatError::Value { record, rule: "it is at most 65535" })
+        u16::try_from(order)
+            .map(Some)
+            .map_err(|_| RecordFormatError::InvalidValue { record, rule: "it is at most 65535" })
     }
 }

@@ -31,7 +31,7 @@ pub(super) mod section_tag {
 pub(super) mod attribute_tag {
     pub const COUNT: u8 = 1;
     pub const NEXT_ORDER: u8 = 2;
-    pub const AT: u8 = 3;
+    pub const NAME_AT: u8 = 3;
     pub const NAMED: u8 = 4;
 }
 
@@ -40,8 +40,8 @@ pub(super) mod link_order_tag {
     pub const COUNT: u8 = 1;
     pub const NEXT_ORDER: u8 = 2;
     pub const AT: u8 = 3;
-    pub const NAME: u8 = 1;
-    pub const TARGET: u8 = 2;
+    pub const AT_NAME: u8 = 1;
+    pub const AT_TARGET: u8 = 2;
 }
 
 /// The byte after the name of a link.
@@ -59,8 +59,8 @@ mod chunk_tag {
 /// In the first byte of a key: the two bits of the kind, whether DAOS has bits of its own, bytes of the index.
 mod object {
     pub const KIND_SHIFT: u32 = 6;
-    pub const CLASS: u8 = 0x20;
-    pub const INDEX_BYTES: u8 = 0x1f;
+    pub const HAS_CLASS: u8 = 0x20;
+    pub const INDEX_LENGTH_MASK: u8 = 0x1f;
 }
 
 /// The key of a record in an ordered engine.
@@ -79,7 +79,7 @@ impl EngineKey {
     /// The object and the record of a key.
     ///
     /// # Errors
-    /// [`RecordFormatError::Key`](super::RecordFormatError::Key) if the bytes are not a key of the layout. Every key has one form.
+    /// [`RecordFormatError::InvalidKey`](super::RecordFormatError::InvalidKey) if the bytes are not a key of the layout. Every key has one form.
     pub fn parse(bytes: &[u8]) -> Result<(ObjectId, RecordKey<'_>)> {
         let mut reader = KeyReader::new(bytes);
         let object = read_object(&mut reader)?;
@@ -91,7 +91,7 @@ impl EngineKey {
     /// The object of a key, whatever record it is.
     ///
     /// # Errors
-    /// [`RecordFormatError::Key`](super::RecordFormatError::Key) if the key does not begin with an object.
+    /// [`RecordFormatError::InvalidKey`](super::RecordFormatError::InvalidKey) if the key does not begin with an object.
     pub fn object_of(bytes: &[u8]) -> Result<ObjectId> {
         read_object(&mut KeyReader::new(bytes))
     }
@@ -154,7 +154,8 @@ impl KeyRange {
 
 fn put_object(key: &mut KeyBytes, object: ObjectId) {
     let class = oid::daos_bits(object);
-    let flags = oid::kind_bits(oid::kind(object)) << object::KIND_SHIFT | if class == 0 { 0 } else { object::CLASS };
+    let flags =
+        oid::kind_bits(oid::kind(object)) << object::KIND_SHIFT | if class == 0 { 0 } else { object::HAS_CLASS };
     put_flagged_uint(key, oid::index(object), flags);
     if class != 0 {
         key.extend_from_slice(&class.to_be_bytes());
@@ -163,10 +164,10 @@ fn put_object(key: &mut KeyBytes, object: ObjectId) {
 
 fn read_object(reader: &mut KeyReader<'_>) -> Result<ObjectId> {
     let first = reader.byte()?;
-    let index = reader.uint_of(first & object::INDEX_BYTES)?;
-    let class = if first & object::CLASS == 0 { 0 } else { u64::from_be_bytes(reader.array()?) };
+    let index = reader.uint_of(first & object::INDEX_LENGTH_MASK)?;
+    let class = if first & object::HAS_CLASS == 0 { 0 } else { u64::from_be_bytes(reader.array()?) };
     let id = oid::from_parts(first >> object::KIND_SHIFT, index, class);
-    if oid::daos_bits(id) != class || (first & object::CLASS != 0) != (class != 0) {
+    if oid::daos_bits(id) != class || (first & object::HAS_CLASS != 0) != (class != 0) {
         return Err(reader.fault("the class of an object is not zero, and has no bits of the kind"));
     }
     Ok(id)
@@ -177,8 +178,8 @@ fn put_record(key: &mut KeyBytes, record: &RecordKey<'_>) {
         RecordKey::Metadata(field) => key.extend_from_slice(&[section_tag::METADATA, field.tag()]),
         RecordKey::AttributeCount => key.extend_from_slice(&[section_tag::ATTRIBUTE, attribute_tag::COUNT]),
         RecordKey::NextAttributeOrder => key.extend_from_slice(&[section_tag::ATTRIBUTE, attribute_tag::NEXT_ORDER]),
-        RecordKey::AttributeAt(at) => {
-            key.extend_from_slice(&[section_tag::ATTRIBUTE, attribute_tag::AT]);
+        RecordKey::AttributeNameAt(at) => {
+            key.extend_from_slice(&[section_tag::ATTRIBUTE, attribute_tag::NAME_AT]);
             put_uint(key, *at);
         }
         RecordKey::Attribute(field, name) => {
@@ -188,8 +189,8 @@ fn put_record(key: &mut KeyBytes, record: &RecordKey<'_>) {
         }
         RecordKey::LinkCount => key.extend_from_slice(&[section_tag::LINK_ORDER, link_order_tag::COUNT]),
         RecordKey::NextLinkOrder => key.extend_from_slice(&[section_tag::LINK_ORDER, link_order_tag::NEXT_ORDER]),
-        RecordKey::LinkNameAt(at) => put_link_order(key, *at, link_order_tag::NAME),
-        RecordKey::LinkTargetAt(at) => put_link_order(key, *at, link_order_tag::TARGET),
+        RecordKey::LinkNameAt(at) => put_link_order(key, *at, link_order_tag::AT_NAME),
+        RecordKey::LinkTargetAt(at) => put_link_order(key, *at, link_order_tag::AT_TARGET),
         RecordKey::Link(name) => put_link(key, name, link_tag::TARGET),
         RecordKey::LinkOrder(name) => put_link(key, name, link_tag::ORDER),
         RecordKey::ChunkPiece { start, piece } => {
@@ -263,7 +264,7 @@ fn read_attribute<'a>(reader: &mut KeyReader<'a>) -> Result<RecordKey<'a>> {
     match reader.byte()? {
         attribute_tag::COUNT => Ok(RecordKey::AttributeCount),
         attribute_tag::NEXT_ORDER => Ok(RecordKey::NextAttributeOrder),
-        attribute_tag::AT => reader.uint().map(RecordKey::AttributeAt),
+        attribute_tag::NAME_AT => reader.uint().map(RecordKey::AttributeNameAt),
         attribute_tag::NAMED => {
             let name = reader.string()?;
             let field = AttributeField::from_tag(reader.byte()?);
@@ -280,8 +281,8 @@ fn read_link_order<'a>(reader: &mut KeyReader<'a>) -> Result<RecordKey<'a>> {
         link_order_tag::AT => {
             let at = reader.uint()?;
             match reader.byte()? {
-                link_order_tag::NAME => Ok(RecordKey::LinkNameAt(at)),
-                link_order_tag::TARGET => Ok(RecordKey::LinkTargetAt(at)),
+                link_order_tag::AT_NAME => Ok(RecordKey::LinkNameAt(at)),
+                link_order_tag::AT_TARGET => Ok(RecordKey::LinkTargetAt(at)),
                 _ => Err(reader.fault("no such record of a position")),
             }
         }

@@ -11,7 +11,7 @@ pub type Result<T> = std::result::Result<T, RecordFormatError>;
 pub enum RecordFormatError {
     /// An engine key that is none of the layout.
     #[error("an engine key of {length} bytes is not one of the layout: {rule} (byte {at})")]
-    Key {
+    InvalidKey {
         /// Bytes from the start of the key.
         at: usize,
         /// Bytes of the key.
@@ -27,13 +27,13 @@ pub enum RecordFormatError {
     Encode(#[from] EncodeError),
     /// A record that an object of this kind has, and this one has not.
     #[error("the object has no record {record}")]
-    Missing {
+    MissingRecord {
         /// The akey of the record.
         record: &'static str,
     },
     /// A value that breaks a rule of its record.
     #[error("the value of {record} is not valid: {rule}")]
-    Value {
+    InvalidValue {
         /// The record.
         record: &'static str,
         /// The rule that it breaks.

@@ -29,7 +29,7 @@ const WAS_CONTIGUOUS: u8 = 0x10;
 const NO_NAME: u32 = u32::MAX;
 
 fn invalid(rule: &'static str) -> RecordFormatError {
-    RecordFormatError::Value { record: "Extras", rule }
+    RecordFormatError::InvalidValue { record: "Extras", rule }
 }
 
 impl ExtraProperties {
@@ -48,7 +48,7 @@ impl ExtraProperties {
     /// Gives filters their names.
     ///
     /// # Errors
-    /// [`RecordFormatError::Value`] if there is not one name for each filter.
+    /// [`RecordFormatError::InvalidValue`] if there is not one name for each filter.
     pub fn restore_filter_names(&self, filters: &mut [FilterSpec]) -> Result<()> {
         if !self.filter_names.is_empty() && self.filter_names.len() != filters.len() {
             return Err(invalid("there are as many names as filters"));
@@ -60,7 +60,7 @@ impl ExtraProperties {
     /// The bytes: flags, then the names, each after its length (u32).
     ///
     /// # Errors
-    /// [`RecordFormatError::Value`] if a name is too long.
+    /// [`RecordFormatError::InvalidValue`] if a name is too long.
     pub fn encode(&self) -> Result<Vec<u8>> {
         let flags = [
             (LARGE_ATTRIBUTES, self.large_attributes),
@@ -87,7 +87,7 @@ impl ExtraProperties {
     /// What [`ExtraProperties::encode`] has encoded.
     ///
     /// # Errors
-    /// [`RecordFormatError::Value`].
+    /// [`RecordFormatError::InvalidValue`].
     pub fn decode(value: &[u8]) -> Result<Self> {
         let (flags, mut rest) = value.split_first().ok_or_else(|| invalid("it begins with flags"))?;
         let has = |flag: u8| flags & flag != 0;

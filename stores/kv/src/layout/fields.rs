@@ -7,11 +7,11 @@ use strum::VariantArray;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, VariantArray)]
 pub enum MetadataField {
     /// In the global metadata object: the version of the layout. It recognises a store. Ours.
-    LayoutVersion,
+    ContainerFormat,
     /// In the global metadata object: the identity of the root group. The connector names it, and does not write it.
     RootGroup,
     /// In the global metadata object: the first index that no writer has reserved (u64). Ours.
-    NextIndex,
+    NextObjectIndex,
     /// The type of a dataset, or of a committed datatype.
     Datatype,
     /// The shape of a dataset.
@@ -39,7 +39,7 @@ pub enum MetadataField {
     /// When an object was touched. Ours.
     Times,
     /// What a description has beyond property lists. Ours.
-    Extras,
+    ExtraProperties,
 }
 
 impl MetadataField {
@@ -49,7 +49,7 @@ impl MetadataField {
     /// Whether objects of a kind have it. The global metadata object is none of them.
     pub const fn applies_to_kind(self, kind: ObjectKind) -> bool {
         match self {
-            MetadataField::LayoutVersion | MetadataField::RootGroup | MetadataField::NextIndex => false,
+            MetadataField::ContainerFormat | MetadataField::RootGroup | MetadataField::NextObjectIndex => false,
             MetadataField::Datatype => matches!(kind, ObjectKind::Dataset | ObjectKind::Datatype),
             MetadataField::Dataspace | MetadataField::FillValue | MetadataField::CommittedDatatype => {
                 matches!(kind, ObjectKind::Dataset)
@@ -63,16 +63,16 @@ impl MetadataField {
             | MetadataField::RefCount
             | MetadataField::Comment
             | MetadataField::Times
-            | MetadataField::Extras => true,
+            | MetadataField::ExtraProperties => true,
         }
     }
 
     /// The akey.
     pub const fn akey(self) -> &'static [u8] {
         match self {
-            MetadataField::LayoutVersion => b"Layout Version",
+            MetadataField::ContainerFormat => b"Layout Version",
             MetadataField::RootGroup => b"Root Group OID",
-            MetadataField::NextIndex => b"Next Object Index",
+            MetadataField::NextObjectIndex => b"Next Object Index",
             MetadataField::Datatype => b"Datatype",
             MetadataField::Dataspace => b"Dataspace",
             MetadataField::CreationProperties => b"Creation Property List",
@@ -86,7 +86,7 @@ impl MetadataField {
             MetadataField::PairCount => b"Num Pairs",
             MetadataField::Comment => b"Comment",
             MetadataField::Times => b"Times",
-            MetadataField::Extras => b"Extras",
+            MetadataField::ExtraProperties => b"Extras",
         }
     }
 
@@ -106,9 +106,9 @@ impl MetadataField {
     /// The byte that stands for the field in engine keys.
     pub(super) const fn tag(self) -> u8 {
         match self {
-            MetadataField::LayoutVersion => 0x01,
+            MetadataField::ContainerFormat => 0x01,
             MetadataField::RootGroup => 0x02,
-            MetadataField::NextIndex => 0x03,
+            MetadataField::NextObjectIndex => 0x03,
             MetadataField::Datatype => 0x10,
             MetadataField::Dataspace => 0x11,
             MetadataField::CreationProperties => 0x12,
@@ -122,7 +122,7 @@ impl MetadataField {
             MetadataField::PairCount => 0x28,
             MetadataField::Comment => 0x30,
             MetadataField::Times => 0x31,
-            MetadataField::Extras => 0x32,
+            MetadataField::ExtraProperties => 0x32,
         }
     }
 

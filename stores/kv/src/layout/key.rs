@@ -30,7 +30,7 @@ pub fn next_attribute_order(object: ObjectId) -> EngineKey {
 
 /// The name of the attribute at a position in the order of creation.
 pub fn attribute_name_at(object: ObjectId, creation_order: u64) -> EngineKey {
-    EngineKey::new(object, &RecordKey::AttributeAt(creation_order))
+    EngineKey::new(object, &RecordKey::AttributeNameAt(creation_order))
 }
 
 /// The number of links.
@@ -112,9 +112,9 @@ pub fn attribute_records(object: ObjectId, name: &[u8]) -> KeyRange {
 }
 
 /// The names of attributes in the order of creation.
-pub fn attributes_by_creation_order(object: ObjectId) -> KeyRange {
+pub fn attribute_names_by_creation_order(object: ObjectId) -> KeyRange {
     let bounded = |tag: u8| move |key: &mut KeyBytes| key.extend_from_slice(&[section_tag::ATTRIBUTE, tag]);
-    between(object, bounded(attribute_tag::AT), bounded(attribute_tag::AT + 1))
+    between(object, bounded(attribute_tag::NAME_AT), bounded(attribute_tag::NAME_AT + 1))
 }
 
 /// The order of creation of links: the name, then the target at each position.
@@ -151,7 +151,7 @@ pub fn chunks_from(dataset: ObjectId, start: &[u64]) -> KeyRange {
 }
 
 /// All records of the chunk that begins at `start` (`[rank]`, elements).
-pub fn chunk(dataset: ObjectId, start: &[u64]) -> KeyRange {
+pub fn chunk_records(dataset: ObjectId, start: &[u64]) -> KeyRange {
     up_to_next(dataset, |key| put_start(key, start))
 }
 

@@ -46,7 +46,7 @@ impl MetadataRecords {
     }
 
     fn require(&self, field: MetadataField) -> Result<&[u8]> {
-        self.get(field).ok_or(RecordFormatError::Missing { record: field.akey_text() })
+        self.get(field).ok_or(RecordFormatError::MissingRecord { record: field.akey_text() })
     }
 
     /// The records that describe a new object: what it was created with. Those that change by themselves (the number of
@@ -57,7 +57,7 @@ impl MetadataRecords {
     pub fn of_object(spec: &ObjectSpec) -> Result<Self> {
         let mut records = MetadataRecords::default();
         let (times, attributes) = (spec.times, spec.attributes);
-        let object = ObjectCreationProperties { attributes, times, filters: FilterSpecs::new() };
+        let object = ObjectCreationProperties { attributes, track_times: times, filters: FilterSpecs::new() };
         let mut extras = ExtraProperties { large_attributes: spec.large_attributes, ..ExtraProperties::default() };
         let properties = match &spec.body {
             ObjectKindSpec::Group(group) => encode_properties(&group_creation(object, group))?,
@@ -83,7 +83,7 @@ impl MetadataRecords {
         };
         records.insert(MetadataField::CreationProperties, properties);
         if extras != ExtraProperties::default() {
-            records.insert(MetadataField::Extras, extras.encode()?);
+            records.insert(MetadataField::ExtraProperties, extras.encode()?);
         }
         Ok(records)
     }
@@ -91,14 +91,17 @@ impl MetadataRecords {
     /// As [`MetadataRecords::of_object`], of a root group: its properties are those of the container.
     ///
     /// # Errors
-    /// As [`MetadataRecords::of_object`]; [`RecordFormatError::Value`] if it is not a group.
+    /// As [`MetadataRecords::of_object`]; [`RecordFormatError::InvalidValue`] if it is not a group.
     pub fn of_root(spec: &ObjectSpec) -> Result<Self> {
         let mut records = Self::of_object(spec)?;
         let ObjectKindSpec::Group(group) = &spec.body else {
-            return Err(RecordFormatError::Value { record: "Root Group OID", rule: "the root is a group" });
+            return Err(RecordFormatError::InvalidValue { record: "Root Group OID", rule: "the root is a group" });
         };
-        let object =
-            ObjectCreationProperties { attributes: spec.attributes, times: spec.times, filters: FilterSpecs::new() };
+        let object = ObjectCreationProperties {
+            attributes: spec.attributes,
+            track_times: spec.times,
+            filters: FilterSpecs::new(),
+        };
         let properties = FileCreationProperties { root: group_creation(object, group) };
         records.insert(MetadataField::CreationProperties, encode_properties(&properties)?);
         Ok(records)
@@ -118,7 +121,7 @@ impl MetadataRecords {
 
     /// The records that an object is described by, without those that change by themselves.
     #[must_use]
-    pub fn without_changing_fields(mut self) -> Self {
+    pub fn without_object_info(mut self) -> Self {
         for field in [MetadataField::RefCount, MetadataField::Times, MetadataField::Comment] {
             self.0.remove(&field);
         }
@@ -128,10 +131,11 @@ impl MetadataRecords {
     /// The description of an object of this kind.
     ///
     /// # Errors
-    /// [`RecordFormatError::Missing`], [`RecordFormatError::Decode`], [`RecordFormatError::Value`].
+    /// [`RecordFormatError::MissingRecord`], [`RecordFormatError::Decode`], [`RecordFormatError::InvalidValue`].
     pub fn decode_object_spec(&self, kind: ObjectKind) -> Result<ObjectSpec> {
         let properties = self.require(MetadataField::CreationProperties)?;
-        let extras = self.get(MetadataField::Extras).map_or(Ok(ExtraProperties::default()), ExtraProperties::decode)?;
+        let extras =
+            self.get(MetadataField::ExtraProperties).map_or(Ok(ExtraProperties::default()), ExtraProperties::decode)?;
         let (body, object) = match kind {
             ObjectKind::Group => {
                 let group = decode_group(properties)?;
@@ -153,7 +157,7 @@ impl MetadataRecords {
             }
         };
         let large_attributes = extras.large_attributes;
-        Ok(ObjectSpec { body, attributes: object.attributes, times: object.times, large_attributes })
+        Ok(ObjectSpec { body, attributes: object.attributes, times: object.track_times, large_attributes })
     }
 
     fn dataset(&self, properties: &DatasetCreationProperties, extras: &ExtraProperties) -> Result<DatasetSpec> {
@@ -181,7 +185,8 @@ impl MetadataRecords {
     /// As [`MetadataRecords::decode_object_spec`].
     pub fn dataspace(&self) -> Result<Dataspace> {
         let space = decode_dataspace(self.require(MetadataField::Dataspace)?)?;
-        let extras = self.get(MetadataField::Extras).map_or(Ok(ExtraProperties::default()), ExtraProperties::decode)?;
+        let extras =
+            self.get(MetadataField::ExtraProperties).map_or(Ok(ExtraProperties::default()), ExtraProperties::decode)?;
         match &space {
             Dataspace::Simple(shape) if extras.states_max && !shape.states_max_dims() => {
                 Ok(Shape::with_max(shape.dims(), shape.max_dims()).map_or(space.clone(), Dataspace::Simple))

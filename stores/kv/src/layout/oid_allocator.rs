@@ -7,9 +7,9 @@ use h5live_model::{ObjectId, ObjectKind};
 use super::oid;
 
 /// Indices that a writer reserves at a time.
-pub const RANGE_INDICES: u64 = 1024;
+pub const INDICES_PER_RANGE: u64 = 1024;
 
-/// The next free range of a container: the value of [`MetadataField::NextIndex`](super::MetadataField::NextIndex).
+/// The next free range of a container: the value of [`MetadataField::NextObjectIndex`](super::MetadataField::NextObjectIndex).
 /// Ranges begin at multiples of 1,024. Indices below [`oid::FIRST_USER_INDEX`] are passed over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct OidCounter {
@@ -29,7 +29,7 @@ impl OidCounter {
 
     /// Reserves a range: its indices, and the state to store before any of them is used. `None` if there are no more.
     pub fn reserve_range(self) -> Option<(Range<u64>, OidCounter)> {
-        let end = self.next.checked_add(RANGE_INDICES)?;
+        let end = self.next.checked_add(INDICES_PER_RANGE)?;
         Some((self.next.max(oid::FIRST_USER_INDEX)..end, OidCounter { next: end }))
     }
 }

@@ -55,7 +55,7 @@ impl<'a> KeyReader<'a> {
 
     /// An error about the byte that is next.
     pub(super) fn fault(&self, rule: &'static str) -> RecordFormatError {
-        RecordFormatError::Key { at: self.length.saturating_sub(self.rest.len()), length: self.length, rule }
+        RecordFormatError::InvalidKey { at: self.length.saturating_sub(self.rest.len()), length: self.length, rule }
     }
 
     pub(super) fn peek(&self) -> Option<u8> {

@@ -39,7 +39,7 @@ pub enum RecordKey<'a> {
     /// The position that the next attribute gets in the order of creation (u64).
     NextAttributeOrder,
     /// The name of the attribute at a position in the order of creation.
-    AttributeAt(u64),
+    AttributeNameAt(u64),
     /// A record of the attribute of this name.
     Attribute(AttributeField, Cow<'a, [u8]>),
     /// The number of links (u64).
@@ -85,17 +85,19 @@ impl<'a> RecordKey<'a> {
     pub fn from_dkey_and_akey(dkey: &'a [u8], akey: &'a [u8]) -> Self {
         let unknown = RecordKey::Unknown { dkey: dkey.into(), akey: akey.into() };
         let known = match (dkey, akey) {
-            (_, names::MAP_RECORD) => Some(RecordKey::MapRecord(dkey.into())),
-            (names::INTERNAL_METADATA, _) => MetadataField::from_akey(akey).map(RecordKey::Metadata),
-            (names::ATTRIBUTE, _) => attribute_record(akey),
+            (_, names::MAP_RECORD_AKEY) => Some(RecordKey::MapRecord(dkey.into())),
+            (names::INTERNAL_METADATA_DKEY, _) => MetadataField::from_akey(akey).map(RecordKey::Metadata),
+            (names::ATTRIBUTE_DKEY, _) => attribute_record(akey),
             (names::LINK_CREATION_ORDER, _) => link_order_record(akey),
-            (_, names::LINK) => Some(RecordKey::Link(dkey.into())),
+            (_, names::LINK_AKEY) => Some(RecordKey::Link(dkey.into())),
             (_, names::LINK_CREATION_ORDER) => Some(RecordKey::LinkOrder(dkey.into())),
-            (_, names::CHUNK) => chunk_start(dkey).map(|start| RecordKey::ChunkPiece { start: start.into(), piece: 0 }),
-            (_, names::FILTERED_CHUNK) => {
+            (_, names::CHUNK_AKEY) => {
+                chunk_start(dkey).map(|start| RecordKey::ChunkPiece { start: start.into(), piece: 0 })
+            }
+            (_, names::FILTERED_CHUNK_AKEY) => {
                 chunk_start(dkey).map(|start| RecordKey::FilteredChunk { start: start.into() })
             }
-            (_, names::BLOB) => dkey.try_into().ok().map(|uuid| RecordKey::Blob(BlobId(uuid))),
+            (_, names::BLOB_AKEY) => dkey.try_into().ok().map(|uuid| RecordKey::Blob(BlobId(uuid))),
             _ => None,
         };
         known.unwrap_or(unknown)
@@ -104,11 +106,11 @@ impl<'a> RecordKey<'a> {
     /// The dkey. That of a map's record are the bytes of the key that sort; the caller makes the key of them.
     pub fn dkey(&self) -> Cow<'_, [u8]> {
         match self {
-            RecordKey::Metadata(_) => names::INTERNAL_METADATA.into(),
+            RecordKey::Metadata(_) => names::INTERNAL_METADATA_DKEY.into(),
             RecordKey::AttributeCount
             | RecordKey::NextAttributeOrder
-            | RecordKey::AttributeAt(_)
-            | RecordKey::Attribute(..) => names::ATTRIBUTE.into(),
+            | RecordKey::AttributeNameAt(_)
+            | RecordKey::Attribute(..) => names::ATTRIBUTE_DKEY.into(),
             RecordKey::LinkCount | RecordKey::NextLinkOrder | RecordKey::LinkNameAt(_) | RecordKey::LinkTargetAt(_) => {
                 names::LINK_CREATION_ORDER.into()
             }
@@ -124,20 +126,20 @@ impl<'a> RecordKey<'a> {
     pub fn akey(&self) -> Cow<'_, [u8]> {
         match self {
             RecordKey::Metadata(field) => field.akey().into(),
-            RecordKey::AttributeCount => names::ATTRIBUTE_COUNT.into(),
-            RecordKey::NextAttributeOrder => names::NEXT_ATTRIBUTE_ORDER.into(),
-            RecordKey::AttributeAt(at) => [&[0][..], &at.to_le_bytes()].concat().into(),
+            RecordKey::AttributeCount => names::ATTRIBUTE_COUNT_AKEY.into(),
+            RecordKey::NextAttributeOrder => names::NEXT_ATTRIBUTE_ORDER_AKEY.into(),
+            RecordKey::AttributeNameAt(at) => [&[0][..], &at.to_le_bytes()].concat().into(),
             RecordKey::Attribute(field, name) => [&field.akey_prefix()[..], name].concat().into(),
-            RecordKey::LinkCount => names::LINK_COUNT.into(),
-            RecordKey::NextLinkOrder => names::NEXT_LINK_ORDER.into(),
+            RecordKey::LinkCount => names::LINK_COUNT_AKEY.into(),
+            RecordKey::NextLinkOrder => names::NEXT_LINK_ORDER_AKEY.into(),
             RecordKey::LinkNameAt(at) => at.to_le_bytes().to_vec().into(),
             RecordKey::LinkTargetAt(at) => [&at.to_le_bytes()[..], &[0]].concat().into(),
-            RecordKey::Link(_) => names::LINK.into(),
+            RecordKey::Link(_) => names::LINK_AKEY.into(),
             RecordKey::LinkOrder(_) => names::LINK_CREATION_ORDER.into(),
-            RecordKey::ChunkPiece { .. } => names::CHUNK.into(),
-            RecordKey::FilteredChunk { .. } => names::FILTERED_CHUNK.into(),
-            RecordKey::MapRecord(_) => names::MAP_RECORD.into(),
-            RecordKey::Blob(_) => names::BLOB.into(),
+            RecordKey::ChunkPiece { .. } => names::CHUNK_AKEY.into(),
+            RecordKey::FilteredChunk { .. } => names::FILTERED_CHUNK_AKEY.into(),
+            RecordKey::MapRecord(_) => names::MAP_RECORD_AKEY.into(),
+            RecordKey::Blob(_) => names::BLOB_AKEY.into(),
             RecordKey::Unknown { akey, .. } => akey[..].into(),
         }
     }
@@ -158,15 +160,15 @@ impl RecordKey<'_> {
 
 /// Whether a dkey is a fixed string of the layout, which no link can have as its name.
 pub(super) fn is_reserved(dkey: &[u8]) -> bool {
-    [names::INTERNAL_METADATA, names::ATTRIBUTE, names::LINK_CREATION_ORDER].contains(&dkey)
+    [names::INTERNAL_METADATA_DKEY, names::ATTRIBUTE_DKEY, names::LINK_CREATION_ORDER].contains(&dkey)
 }
 
 /// The record of an akey under the dkey of attributes.
 fn attribute_record(akey: &[u8]) -> Option<RecordKey<'_>> {
     match akey {
-        names::ATTRIBUTE_COUNT => Some(RecordKey::AttributeCount),
-        names::NEXT_ATTRIBUTE_ORDER => Some(RecordKey::NextAttributeOrder),
-        [0, at @ ..] => at.try_into().ok().map(|at| RecordKey::AttributeAt(u64::from_le_bytes(at))),
+        names::ATTRIBUTE_COUNT_AKEY => Some(RecordKey::AttributeCount),
+        names::NEXT_ATTRIBUTE_ORDER_AKEY => Some(RecordKey::NextAttributeOrder),
+        [0, at @ ..] => at.try_into().ok().map(|at| RecordKey::AttributeNameAt(u64::from_le_bytes(at))),
         _ => AttributeField::from_akey(akey).map(|(field, name)| RecordKey::Attribute(field, name.into())),
     }
 }
@@ -174,8 +176,8 @@ fn attribute_record(akey: &[u8]) -> Option<RecordKey<'_>> {
 /// The record of an akey under the dkey of a group's creation order.
 fn link_order_record(akey: &[u8]) -> Option<RecordKey<'_>> {
     match akey {
-        names::LINK_COUNT => Some(RecordKey::LinkCount),
-        names::NEXT_LINK_ORDER => Some(RecordKey::NextLinkOrder),
+        names::LINK_COUNT_AKEY => Some(RecordKey::LinkCount),
+        names::NEXT_LINK_ORDER_AKEY => Some(RecordKey::NextLinkOrder),
         [at @ .., 0] if at.len() == 8 => at.try_into().ok().map(|at| RecordKey::LinkTargetAt(u64::from_le_bytes(at))),
         _ => akey.try_into().ok().map(|at| RecordKey::LinkNameAt(u64::from_le_bytes(at))),
     }

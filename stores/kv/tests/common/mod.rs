@@ -1,6 +1,6 @@
 //! Descriptions of objects, made at random.
 
-use h5live_kv::layout::encode::VLEN_AND_REFERENCE_SIZES;
+use h5live_kv::layout::encode::STORED_VLEN_AND_REFERENCE_SIZES;
 use h5live_model::{
     AllocationTime, ArrayType, Block, ByteOrder, CharacterSet, ComplexType, CompoundMember, CompoundType,
     CreationOrder, DatasetSpec, Dataspace, Datatype, EnumMember, EnumType, ExternalPiece, Fill, FillTime, FillValue,
@@ -34,11 +34,11 @@ fn simple_type() -> impl Strategy<Value = Datatype> {
         .prop_map(|(size, padding, character_set)| Datatype::String(FixedStringType { size, padding, character_set }));
     let text = (padding, character_set).prop_map(|(padding, character_set)| {
         let (kind, base) = (VarLenKind::String { padding, character_set }, Box::new(Datatype::default()));
-        Datatype::VarLen(VarLenType { kind, size: VLEN_AND_REFERENCE_SIZES.vlen, base })
+        Datatype::VarLen(VarLenType { kind, size: STORED_VLEN_AND_REFERENCE_SIZES.vlen, base })
     });
     let kinds = [ReferenceKind::Object1, ReferenceKind::Region1, ReferenceKind::Object2, ReferenceKind::Attribute];
     let reference = select(kinds.to_vec()).prop_map(|kind| {
-        Datatype::Reference(ReferenceType { kind, size: VLEN_AND_REFERENCE_SIZES.reference_size(kind) })
+        Datatype::Reference(ReferenceType { kind, size: STORED_VLEN_AND_REFERENCE_SIZES.reference_size(kind) })
     });
     let opaque = (1..20u32, name()).prop_map(|(size, tag)| Datatype::Opaque(OpaqueType { size, tag }));
     let floats: Vec<_> = [4, 8].into_iter().filter_map(|size| Datatype::float(size, ByteOrder::Little)).collect();
@@ -59,7 +59,7 @@ pub fn datatype() -> impl Strategy<Value = Datatype> {
         let sequence = inner.clone().prop_map(|base| {
             Datatype::VarLen(VarLenType {
                 kind: VarLenKind::Sequence,
-                size: VLEN_AND_REFERENCE_SIZES.vlen,
+                size: STORED_VLEN_AND_REFERENCE_SIZES.vlen,
                 base: Box::new(base),
             })
         });

@@ -13,8 +13,8 @@ pub fn request(mode: Mode, durability: DurabilitySupport, random: u64) -> KvOpen
         durability,
         max_allocation: AllocationLimit::default(),
         unfilter: Arc::new(NoFilters),
-        max_uncommitted: KvOpenRequest::DEFAULT_MAX_UNCOMMITTED_BYTES,
-        random,
-        checksums: true,
+        max_uncommitted_bytes: KvOpenRequest::DEFAULT_MAX_UNCOMMITTED_BYTES,
+        blob_id_seed: random,
+        checksum_new_container: true,
     }
 }

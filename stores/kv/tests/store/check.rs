@@ -3,7 +3,7 @@
 use crate::shared;
 
 use h5live_kv::engine::{EditBatch, Engine, KeySpan, LongKeyEngine, MemoryEngine, ViewWithEdits};
-use h5live_kv::layout::value::{VarLenBlobRef, decode_link, encode_link, encode_u64};
+use h5live_kv::layout::value::{VarLenBlobRef, decode_link_target, encode_link_target, encode_u64};
 use h5live_kv::layout::{AttributeField, BlobId, CHECKSUM_BYTES, EngineKey, MetadataField, RecordKey, key, oid};
 use h5live_kv::{KvStore, check_container};
 use h5live_model::{
@@ -249,7 +249,7 @@ fn damaged_descriptions_are_found() {
         ),
         (
             "an index that nobody has",
-            &|_, e| put(e, &metadata(oid::GLOBAL_METADATA, MetadataField::NextIndex), encode_u64(9)),
+            &|_, e| put(e, &metadata(oid::GLOBAL_METADATA, MetadataField::NextObjectIndex), encode_u64(9)),
             &[("index", "its index is not below 9"), ("index", "its index is not below 9")],
         ),
         (
@@ -272,7 +272,7 @@ fn damaged_descriptions_are_found() {
 
 #[test]
 fn wrong_links_and_counts_are_found() {
-    let hard = |id| encode_link(&LinkTarget::Hard(id)).unwrap();
+    let hard = |id| encode_link_target(&LinkTarget::Hard(id)).unwrap();
     let lost = oid::new(ObjectKind::Group, 99);
     check_all(&[
         (
@@ -313,7 +313,8 @@ fn wrong_links_and_counts_are_found() {
                 let description = [MetadataField::Datatype, MetadataField::CreationProperties];
                 let view = c.engine.view().unwrap();
                 for field in description {
-                    let value = ViewWithEdits::of(&view).get(key::metadata(c.committed, field).as_bytes()).unwrap();
+                    let value =
+                        ViewWithEdits::without_edits(&view).get(key::metadata(c.committed, field).as_bytes()).unwrap();
                     let value = value.unwrap();
                     put(e, &key::metadata(other, field), &value[..value.len() - CHECKSUM_BYTES]);
                 }
@@ -568,7 +569,7 @@ fn what_is_no_container_and_what_is_too_large_is_refused() {
     assert!(few.contains("max_allocation"), "{few}");
     let mut edits = EditBatch::new();
     let version = [&b"h5livekv"[..], &3u32.to_le_bytes()].concat();
-    put(&mut edits, &key::metadata(oid::GLOBAL_METADATA, MetadataField::LayoutVersion), version);
+    put(&mut edits, &key::metadata(oid::GLOBAL_METADATA, MetadataField::ContainerFormat), version);
     container.engine.commit(&edits, PublishLevel::Visible).unwrap();
     let version = refused(AllocationLimit::default());
     assert!(version.contains("layout 3"), "{version}");
@@ -583,9 +584,10 @@ fn names_are_part_of_paths() {
     let mut edits = EditBatch::new();
     let id = {
         let view = container.engine.view().unwrap();
-        let value = ViewWithEdits::of(&view).get(key::link(container.inner, container.long_name.as_bytes()).as_bytes());
+        let value = ViewWithEdits::without_edits(&view)
+            .get(key::link(container.inner, container.long_name.as_bytes()).as_bytes());
         let value = value.unwrap().unwrap();
-        match decode_link(&value[..value.len() - CHECKSUM_BYTES]).unwrap() {
+        match decode_link_target(&value[..value.len() - CHECKSUM_BYTES]).unwrap() {
             LinkTarget::Hard(id) => id,
             other => panic!("{other:?}"),
         }

@@ -18,7 +18,7 @@ use crate::shared::request;
 
 /// Flips a bit of the stored value of a key.
 fn flip(container: &Container, at: &EngineKey) {
-    let value = ViewWithEdits::of(&container.engine.view().unwrap()).get(at.as_bytes()).unwrap();
+    let value = ViewWithEdits::without_edits(&container.engine.view().unwrap()).get(at.as_bytes()).unwrap();
     let mut value = value.unwrap_or_else(|| panic!("there is no {at:?}"));
     let middle = (value.len() - CHECKSUM_BYTES) / 2;
     value[middle] ^= 0x10;
@@ -86,15 +86,16 @@ fn read_everything(store: &KvStore, container: &Container) -> Result<(), String>
         }
     }
     store.maps().unwrap().get(container.map, &[MapKey::Bytes(&[1])], &mut |_, _| ()).map_err(text)?;
-    let blobs =
-        [(3, 0), (5, 1), (7, 2)].map(|(length, at)| VarLenBlobRef { length, blob: container.blobs[at] }.encode());
+    let blobs = [(3, 0), (5, 1), (7, 2)]
+        .map(|(length, at)| VarLenBlobRef { element_count: length, blob: container.blobs[at] }.encode());
     store.read_blobs(&blobs.each_ref().map(|element| &element[..]), &mut |_, _| ()).map_err(text)
 }
 
 #[test]
 fn a_container_without_checksums_is_read_and_the_check_says_that_it_has_none() {
     let engine = MemoryEngine::new();
-    let asked = KvOpenRequest { checksums: false, ..request(Mode::CreateNew, DurabilitySupport::Always, 5) };
+    let asked =
+        KvOpenRequest { checksum_new_container: false, ..request(Mode::CreateNew, DurabilitySupport::Always, 5) };
     let store = KvStore::open(LongKeyEngine::new(engine.clone()), &asked).unwrap();
     store.set_attribute(oid::ROOT, &attribute("a", 7)).unwrap();
     store.commit(ObjectScope::All, PublishLevel::Visible).unwrap();
@@ -109,7 +110,7 @@ fn a_container_without_checksums_is_read_and_the_check_says_that_it_has_none() {
     // As the first version of the layout has it.
     let mut edits = EditBatch::new();
     let version = [&b"h5livekv"[..], &1u32.to_le_bytes()].concat();
-    put(&mut edits, &key::metadata(oid::GLOBAL_METADATA, MetadataField::LayoutVersion), version);
+    put(&mut edits, &key::metadata(oid::GLOBAL_METADATA, MetadataField::ContainerFormat), version);
     engine.commit(&edits, PublishLevel::Visible).unwrap();
     let writer =
         KvStore::open(LongKeyEngine::new(engine.clone()), &request(Mode::Write, DurabilitySupport::Always, 6)).unwrap();
@@ -163,12 +164,13 @@ fn texts_of_maps_are_blobs_as_in_the_connector_and_are_in_their_records_in_older
         let mut store = created.unwrap();
         if is_old {
             // A container of the first version, without records that have checksums.
-            let asked = KvOpenRequest { checksums: false, ..request(Mode::Create, DurabilitySupport::Always, 5) };
+            let asked =
+                KvOpenRequest { checksum_new_container: false, ..request(Mode::Create, DurabilitySupport::Always, 5) };
             store = KvStore::open(LongKeyEngine::new(engine.clone()), &asked).unwrap();
             store.commit(ObjectScope::All, PublishLevel::Visible).unwrap();
             let mut edits = EditBatch::new();
             let version = [&b"h5livekv"[..], &1u32.to_le_bytes()].concat();
-            put(&mut edits, &key::metadata(oid::GLOBAL_METADATA, MetadataField::LayoutVersion), version);
+            put(&mut edits, &key::metadata(oid::GLOBAL_METADATA, MetadataField::ContainerFormat), version);
             engine.commit(&edits, PublishLevel::Visible).unwrap();
             store =
                 KvStore::open(LongKeyEngine::new(engine.clone()), &request(Mode::Write, DurabilitySupport::Always, 6))
@@ -197,7 +199,7 @@ fn texts_of_maps_are_blobs_as_in_the_connector_and_are_in_their_records_in_older
             let report = check_container(&keys, what, &Undo, AllocationLimit::default()).unwrap();
             assert_eq!((findings(&report), report.leak_count), (Vec::new(), 0));
             let view = keys.view().unwrap();
-            let stored = ViewWithEdits::of(&view).get(key::map_record(map, &[1]).as_bytes()).unwrap();
+            let stored = ViewWithEdits::without_edits(&view).get(key::map_record(map, &[1]).as_bytes()).unwrap();
             stored.map(|value| value.len())
         };
         assert_eq!(check(true), Some(if is_old { 7 } else { 20 + CHECKSUM_BYTES }));

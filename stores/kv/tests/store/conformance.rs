@@ -21,7 +21,7 @@ fn lmdb(sync: SyncPolicy) -> StoreLab<impl Fn(&str, Mode) -> KvStore> {
     })
 }
 
-conformance::suite!(lmdb(SyncPolicy::Durable));
+conformance::suite!(lmdb(SyncPolicy::DurableOnly));
 
 /// Stores in a folder that tests look into.
 struct DamagedFolders(tempfile::TempDir);

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
-use h5live_kv::layout::encode::VLEN_AND_REFERENCE_SIZES;
+use h5live_kv::layout::encode::STORED_VLEN_AND_REFERENCE_SIZES;
 use h5live_kv::layout::{AttributeRecords, MetadataRecords};
 use h5live_model::{
     AttributeData, DatasetSpec, FillValue, LinkTarget, MapSpec, Mode, ObjectId, ObjectKindSpec, ObjectSpec, Store,
@@ -15,7 +15,7 @@ use h5live_native::{NativeFile, OpenOptions};
 fn in_container(spec: ObjectSpec, forms: VlenAndReferenceSizes) -> ObjectSpec {
     let body = match spec.body {
         ObjectKindSpec::Dataset(dataset) => {
-            let datatype = dataset.datatype.with_vlen_and_reference_sizes(forms, VLEN_AND_REFERENCE_SIZES);
+            let datatype = dataset.datatype.with_vlen_and_reference_sizes(forms, STORED_VLEN_AND_REFERENCE_SIZES);
             let mut fill = dataset.fill.clone();
             if let FillValue::Value(bytes) = &mut fill.value {
                 bytes.resize(datatype.size() as usize, 7);
@@ -23,11 +23,11 @@ fn in_container(spec: ObjectSpec, forms: VlenAndReferenceSizes) -> ObjectSpec {
             ObjectKindSpec::Dataset(Box::new(DatasetSpec { datatype, fill, ..*dataset }))
         }
         ObjectKindSpec::Datatype(datatype) => {
-            ObjectKindSpec::Datatype(datatype.with_vlen_and_reference_sizes(forms, VLEN_AND_REFERENCE_SIZES))
+            ObjectKindSpec::Datatype(datatype.with_vlen_and_reference_sizes(forms, STORED_VLEN_AND_REFERENCE_SIZES))
         }
         ObjectKindSpec::Map(map) => {
             let form = |datatype: &h5live_model::Datatype| {
-                datatype.with_vlen_and_reference_sizes(forms, VLEN_AND_REFERENCE_SIZES)
+                datatype.with_vlen_and_reference_sizes(forms, STORED_VLEN_AND_REFERENCE_SIZES)
             };
             ObjectKindSpec::Map(Box::new(MapSpec { key: form(&map.key), value: form(&map.value) }))
         }
@@ -37,7 +37,7 @@ fn in_container(spec: ObjectSpec, forms: VlenAndReferenceSizes) -> ObjectSpec {
 }
 
 fn attribute_in_container(attribute: AttributeData, forms: VlenAndReferenceSizes) -> AttributeData {
-    let datatype = attribute.datatype.with_vlen_and_reference_sizes(forms, VLEN_AND_REFERENCE_SIZES);
+    let datatype = attribute.datatype.with_vlen_and_reference_sizes(forms, STORED_VLEN_AND_REFERENCE_SIZES);
     let mut value = attribute.value;
     let bytes = attribute.dataspace.element_count().unwrap() * u64::from(datatype.size());
     value.resize(bytes as usize, 7);
@@ -66,7 +66,7 @@ fn compare(path: &Path, store: &dyn Store) -> (usize, usize) {
             attributes += 1;
             let attribute = attribute_in_container(attribute, forms);
             let records = AttributeRecords::of_attribute(&attribute).unwrap();
-            let again = records.attribute(attribute.name.clone()).unwrap();
+            let again = records.decode_attribute(attribute.name.clone()).unwrap();
             let space = (again.dataspace.dims().to_vec(), again.dataspace.max_dims().to_vec());
             assert_eq!(space, (attribute.dataspace.dims().to_vec(), attribute.dataspace.max_dims().to_vec()));
             assert_eq!(AttributeData { dataspace: attribute.dataspace.clone(), ..again }, attribute);

@@ -74,7 +74,7 @@ fn a_file_that_was_cut_short_is_refused_and_one_that_only_lacks_free_pages_is_re
                     assert!(pairs(&engine) == whole, "round {round}, {len} bytes");
                     read += 1;
                 }
-                Err(EngineError::Page(fault)) => {
+                Err(EngineError::DamagedPage(fault)) => {
                     assert!(fault.rule.contains("cut short"), "{fault}");
                     refused += 1;
                 }

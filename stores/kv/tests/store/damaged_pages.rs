@@ -146,5 +146,5 @@ fn a_large_value_that_states_other_pages_is_not_freed() {
     edits.delete(b"large");
     let error = engine.commit(&edits, PublishLevel::Visible).unwrap_err().to_string();
     assert!(error.contains("how many they are"), "{error}");
-    assert!(matches!(engine.check_pages(), Err(EngineError::Page(_))));
+    assert!(matches!(engine.check_pages(), Err(EngineError::DamagedPage(_))));
 }

@@ -34,7 +34,7 @@ fn record() -> impl Strategy<Value = RecordKey<'static>> {
         select(MetadataField::ALL.to_vec()).prop_map(RecordKey::Metadata),
         Just(RecordKey::AttributeCount),
         Just(RecordKey::NextAttributeOrder),
-        number().prop_map(RecordKey::AttributeAt),
+        number().prop_map(RecordKey::AttributeNameAt),
         (select(AttributeField::ALL.to_vec()), name()).prop_map(|(field, name)| RecordKey::Attribute(field, name)),
         Just(RecordKey::LinkCount),
         Just(RecordKey::NextLinkOrder),
@@ -135,7 +135,7 @@ proptest! {
         let filtered = key::filtered_chunk(dataset, &b);
         for key in [&b_key, &filtered] {
             prop_assert_eq!(key::chunks_from(dataset, &a).contains(key.as_bytes()), b >= a);
-            prop_assert_eq!(key::chunk(dataset, &a).contains(key.as_bytes()), a == b);
+            prop_assert_eq!(key::chunk_records(dataset, &a).contains(key.as_bytes()), a == b);
             prop_assert!(key::chunks(dataset).contains(key.as_bytes()));
         }
     }
@@ -153,7 +153,7 @@ proptest! {
     fn sections_do_not_overlap(object in object(), record in record()) {
         let engine = EngineKey::new(object, &record);
         let sections: Vec<KeyRange> = vec![
-            key::all_metadata(object), key::attributes(object), key::attributes_by_creation_order(object),
+            key::all_metadata(object), key::attributes(object), key::attribute_names_by_creation_order(object),
             key::links_by_creation_order(object), key::links(object), key::chunks(object), key::map_records(object),
         ];
         let count = sections.iter().filter(|section| section.contains(engine.as_bytes())).count();

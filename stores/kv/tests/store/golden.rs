@@ -3,7 +3,7 @@
 use crate::shared;
 
 use h5live_kv::layout::value::{
-    ContainerFormat, EncodedReference, VarLenBlobRef, encode_link, encode_times, encode_u64,
+    ContainerFormat, EncodedReference, VarLenBlobRef, encode_link_target, encode_times, encode_u64,
 };
 use h5live_kv::layout::{
     AttributeField, AttributeRecords, BlobId, EngineKey, MetadataField, MetadataRecords, RecordKey, checked_value,
@@ -95,12 +95,12 @@ fn the_global_metadata_object() {
         (ContainerFormat::new(false), r#""h5livekv" 02000000 00000000"#),
         (ContainerFormat::new(true), r#""h5livekv" 02000000 01000000"#),
     ] {
-        let version = form.encode();
-        let described = described(gmd, MetadataField::LayoutVersion, &version);
+        let version = form.encode_without_checksum();
+        let described = described(gmd, MetadataField::ContainerFormat, &version);
         record(described, "00 1001", METADATA, r#""Layout Version""#, value);
-        assert_eq!(ContainerFormat::decode(&form.encode_with_checksum()), Ok(Ok(form)));
+        assert_eq!(ContainerFormat::decode_stored(&form.encode_stored()), Ok(Ok(form)));
     }
-    assert_eq!(ContainerFormat::new(true).encode_with_checksum(), bytes(r#""h5livekv" 02000000 01000000 c1a835f0"#));
+    assert_eq!(ContainerFormat::new(true).encode_stored(), bytes(r#""h5livekv" 02000000 01000000 c1a835f0"#));
     let root = oid::token(oid::ROOT);
     record(
         described(gmd, MetadataField::RootGroup, &root),
@@ -111,7 +111,7 @@ fn the_global_metadata_object() {
     );
     let next = encode_u64(1024);
     record(
-        described(gmd, MetadataField::NextIndex, &next),
+        described(gmd, MetadataField::NextObjectIndex, &next),
         "00 1003",
         METADATA,
         r#""Next Object Index""#,
@@ -125,7 +125,7 @@ fn the_global_metadata_object() {
         r#""Blob""#,
         r#""text""#,
     );
-    let element = VarLenBlobRef { length: 4, blob: uuid };
+    let element = VarLenBlobRef { element_count: 4, blob: uuid };
     assert_eq!(element.encode().to_vec(), bytes(r#"04000000 "0123456789abcdef""#));
     assert_eq!(VarLenBlobRef::default().encode(), [0; 20]);
 }
@@ -158,7 +158,7 @@ fn the_root_group_and_its_links() {
         ("u", LinkTarget::UserDefined { class: 65, data: b"any".to_vec() }, user),
     ];
     for (at, (name, target, value)) in targets.iter().enumerate() {
-        let found = encode_link(target).unwrap();
+        let found = encode_link_target(target).unwrap();
         let (dkey, n) = (format!("{name:?}"), format!("{at:02x}00000000000000"));
         let ordered = if at == 0 { "00".to_owned() } else { format!("01{at:02x}") };
         record(
@@ -241,7 +241,7 @@ fn a_dataset() {
         "03000000 00000000 00000080 00000000",
     );
     // Chunks at the edge have no filters; a filter has a name.
-    record(found(MetadataField::Extras), "4102 1032", METADATA, r#""Extras""#, r#"0a 07000000 "deflate""#);
+    record(found(MetadataField::ExtraProperties), "4102 1032", METADATA, r#""Extras""#, r#"0a 07000000 "deflate""#);
     assert_eq!(records.iter().count(), 6);
 
     let (links, times) = (encode_u64(1), ObjectTimes { access: 1, modification: 2, change: 3, birth: -1 });
@@ -270,7 +270,7 @@ fn a_dataset() {
 fn an_attribute() {
     let kind = VarLenKind::String { padding: StringPadding::NullTerminated, character_set: CharacterSet::Utf8 };
     let text = Datatype::VarLen(VarLenType { kind, size: 20, base: Box::new(Datatype::default()) });
-    let value = VarLenBlobRef { length: 4, blob: BlobId(*b"0123456789abcdef") }.encode().to_vec();
+    let value = VarLenBlobRef { element_count: 4, blob: BlobId(*b"0123456789abcdef") }.encode().to_vec();
     let attribute = AttributeData {
         name: "ä".into(),
         datatype: text,

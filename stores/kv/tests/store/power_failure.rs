@@ -26,7 +26,8 @@ fn commit(engine: &LmdbEngine, number: u8, publish: PublishLevel) {
 fn number(folder: &Path) -> u8 {
     let engine = LmdbEngine::open(folder, Mode::Read, &options()).unwrap();
     let view = engine.view().unwrap();
-    let values: Vec<_> = (0..200u8).map(|key| ViewWithEdits::of(&view).get(&[key]).unwrap().unwrap()).collect();
+    let values: Vec<_> =
+        (0..200u8).map(|key| ViewWithEdits::without_edits(&view).get(&[key]).unwrap().unwrap()).collect();
     let number = values[0][0];
     for (key, value) in values.iter().enumerate() {
         assert_eq!(*value, vec![number; 100 + key * 40], "key {key}");
@@ -58,7 +59,7 @@ fn the_state_of_the_last_durable_commit_comes_back_after_a_power_failure() {
     let (store, seed) = (folder.path().join("run"), 7u64);
     println!("seed {seed}");
     // No state is made durable that nobody asks for.
-    let rarely = LmdbOptions { growth: 64 << 20..=64 << 20, ..options() };
+    let rarely = LmdbOptions { growth_before_sync: 64 << 20..=64 << 20, ..options() };
     let engine = LmdbEngine::open(&store, Mode::CreateNew, &rarely).unwrap();
     commit(&engine, 1, PublishLevel::Visible);
     commit(&engine, 2, PublishLevel::Durable);
@@ -123,7 +124,7 @@ fn a_half_written_durable_state_is_not_taken() {
 fn a_file_whose_commits_never_wait_for_the_disk_stays_short() {
     let folder = tempfile::tempdir().unwrap();
     let store = folder.path().join("run");
-    let options = LmdbOptions { growth: 64 << 10..=64 << 10, ..options() };
+    let options = LmdbOptions { growth_before_sync: 64 << 10..=64 << 10, ..options() };
     let engine = LmdbEngine::open(&store, Mode::CreateNew, &options).unwrap();
     // Each commit writes some 800 KiB anew.
     for number in 0..40 {
@@ -149,7 +150,7 @@ fn a_file_whose_commits_never_wait_for_the_disk_stays_short() {
 fn the_file_does_not_grow_with_the_number_of_small_commits() {
     let folder = tempfile::tempdir().unwrap();
     let store = folder.path().join("run");
-    let options = LmdbOptions { growth: 64 << 10..=1 << 20, ..LmdbOptions::default() };
+    let options = LmdbOptions { growth_before_sync: 64 << 10..=1 << 20, ..LmdbOptions::default() };
     let engine = LmdbEngine::open(&store, Mode::CreateNew, &options).unwrap();
     let commit = |rounds: std::ops::Range<u32>| {
         for round in rounds {
@@ -160,7 +161,7 @@ fn the_file_does_not_grow_with_the_number_of_small_commits() {
             engine.commit(&edits, PublishLevel::Visible).unwrap();
         }
         let stat = engine.stat().unwrap();
-        stat.pages * stat.page_bytes
+        stat.ever_used_pages * stat.page_size
     };
     commit(0..2_000);
     let early = commit(2_000..6_000);
@@ -171,7 +172,7 @@ fn the_file_does_not_grow_with_the_number_of_small_commits() {
     start_anew(&store);
     // One of the states is there, as it was, and it can be written on.
     let engine = LmdbEngine::open(&store, Mode::Write, &options).unwrap();
-    let bytes = ViewWithEdits::of(&engine.view().unwrap()).get(b"value").unwrap().unwrap();
+    let bytes = ViewWithEdits::without_edits(&engine.view().unwrap()).get(b"value").unwrap().unwrap();
     assert!(matches!(bytes.len(), 4 | 40_000) && bytes.iter().all(|byte| *byte == bytes[0]));
     engine.commit(&EditBatch::new(), PublishLevel::Durable).unwrap();
 }
@@ -180,7 +181,7 @@ fn the_file_does_not_grow_with_the_number_of_small_commits() {
 fn the_file_of_a_small_store_whose_commits_never_wait_for_the_disk_stays_small() {
     let folder = tempfile::tempdir().unwrap();
     let engine = LmdbEngine::open(&folder.path().join("run"), Mode::CreateNew, &LmdbOptions::default()).unwrap();
-    let number = |engine: &LmdbEngine| engine.stat().unwrap().durable.unwrap().number;
+    let number = |engine: &LmdbEngine| engine.stat().unwrap().durable.unwrap().checkpoint_number;
     let begun = number(&engine);
     for round in 0..300u32 {
         let mut edits = EditBatch::new();

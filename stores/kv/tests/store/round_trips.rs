@@ -4,8 +4,8 @@ use crate::common;
 
 use h5live_kv::layout::encode::{decode_dataspace, decode_datatype, encode_dataspace, encode_datatype};
 use h5live_kv::layout::value::{
-    ContainerFormat, EncodedReference, StoredReference, VarLenBlobRef, decode_link, decode_times, decode_u64,
-    encode_link, encode_times, encode_u64,
+    ContainerFormat, DecodedReference, EncodedReference, VarLenBlobRef, decode_link_target, decode_times, decode_u64,
+    encode_link_target, encode_times, encode_u64,
 };
 use h5live_kv::layout::{AttributeField, AttributeRecords, BlobId, MetadataField, MetadataRecords};
 use h5live_model::{
@@ -75,8 +75,8 @@ proptest! {
         for kind in [ObjectKind::Group, ObjectKind::Dataset, ObjectKind::Datatype, ObjectKind::Map] {
             let _ = records.decode_object_spec(kind);
         }
-        let _ = (attribute.attribute("a".into()), decode_datatype(&value), decode_dataspace(&value));
-        let _ = (decode_link(&value), StoredReference::decode_blob(ReferenceKind::Region2, true, &value));
+        let _ = (attribute.decode_attribute("a".into()), decode_datatype(&value), decode_dataspace(&value));
+        let _ = (decode_link_target(&value), DecodedReference::decode_blob(ReferenceKind::Region2, true, &value));
     }
 
     #[test]
@@ -122,12 +122,12 @@ proptest! {
         let committed = committed.map(ObjectId);
         let attribute = AttributeData { name: name.clone(), datatype, committed, dataspace, value, creation_order };
         let records = AttributeRecords::of_attribute(&attribute).unwrap();
-        prop_assert_eq!(records.attribute(name.clone()).unwrap(), attribute);
+        prop_assert_eq!(records.decode_attribute(name.clone()).unwrap(), attribute);
         for (field, value) in records.iter() {
             for damaged in damaged(value, at, with) {
                 let mut records = records.clone();
                 records.insert(field, damaged);
-                let _ = records.attribute(name.clone());
+                let _ = records.decode_attribute(name.clone());
             }
         }
     }
@@ -142,11 +142,11 @@ proptest! {
 
     #[test]
     fn links_come_back_from_bytes(target in link(), at in any::<Index>(), with in any::<u8>()) {
-        let value = encode_link(&target).unwrap();
-        prop_assert_eq!(decode_link(&value).unwrap(), target);
+        let value = encode_link_target(&target).unwrap();
+        prop_assert_eq!(decode_link_target(&value).unwrap(), target);
         for damaged in damaged(&value, at, with) {
-            if let Ok(target) = decode_link(&damaged) {
-                prop_assert_eq!(encode_link(&target).unwrap(), damaged);
+            if let Ok(target) = decode_link_target(&damaged) {
+                prop_assert_eq!(encode_link_target(&target).unwrap(), damaged);
             }
         }
     }
@@ -162,21 +162,21 @@ proptest! {
         };
         let id = BlobId([9; 16]);
         let element = encoded.encode_element(id).unwrap();
-        let found = match StoredReference::decode(kind, &element).unwrap() {
-            StoredReference::Whole(found) => found,
-            StoredReference::InBlob { kind, external, blob } => {
+        let found = match DecodedReference::decode(kind, &element).unwrap() {
+            DecodedReference::InElement(found) => found,
+            DecodedReference::InBlob { kind, external, blob } => {
                 let bytes = encoded.blob().unwrap();
-                prop_assert_eq!((blob.blob, blob.length as usize), (id, bytes.len()));
+                prop_assert_eq!((blob.blob, blob.element_count as usize), (id, bytes.len()));
                 for damaged in damaged(bytes, at, with) {
-                    let _ = StoredReference::decode_blob(kind, external, &damaged);
+                    let _ = DecodedReference::decode_blob(kind, external, &damaged);
                 }
-                StoredReference::decode_blob(kind, external, bytes).unwrap()
+                DecodedReference::decode_blob(kind, external, bytes).unwrap()
             }
-            StoredReference::Null => return Err(TestCaseError::fail("a null reference")),
+            DecodedReference::Null => return Err(TestCaseError::fail("a null reference")),
         };
         prop_assert_eq!(found, to);
         for damaged in damaged(&element, at, with) {
-            let _ = StoredReference::decode(kind, &damaged);
+            let _ = DecodedReference::decode(kind, &damaged);
         }
     }
 
@@ -188,14 +188,14 @@ proptest! {
         let times = ObjectTimes { access, modification: 3, change: -4, birth };
         prop_assert_eq!(decode_times(&encode_times(&times)).unwrap(), times);
         prop_assert_eq!(decode_u64("count", &encode_u64(count)).unwrap(), count);
-        let element = VarLenBlobRef { length, blob: BlobId(id) };
+        let element = VarLenBlobRef { element_count: length, blob: BlobId(id) };
         prop_assert_eq!(VarLenBlobRef::decode(&element.encode()).unwrap(), element);
         let version = ContainerFormat { version: length.max(3), has_checksums: false };
-        prop_assert_eq!(ContainerFormat::decode(&version.encode()), Ok(Err(version.version)));
+        prop_assert_eq!(ContainerFormat::decode_stored(&version.encode_without_checksum()), Ok(Err(version.version)));
         prop_assert_eq!(decode_times(&bytes).is_ok(), bytes.len() == 32);
         prop_assert_eq!(VarLenBlobRef::decode(&bytes).is_ok(), bytes.len() == 20);
         prop_assert_eq!(decode_u64("count", &bytes).is_ok(), bytes.len() == 8);
-        prop_assert!(ContainerFormat::decode(&bytes).is_err());
+        prop_assert!(ContainerFormat::decode_stored(&bytes).is_err());
     }
 }
 
@@ -247,18 +247,18 @@ fn an_attribute_that_was_never_written_has_zeros_if_it_is_small() {
     records.insert(AttributeField::Datatype, encode_datatype(&Default::default()).unwrap());
     let space = |n: u64| encode_dataspace(&Dataspace::Simple(Shape::fixed(&[n]))).unwrap();
     records.insert(AttributeField::Dataspace, space(3));
-    assert_eq!(records.attribute("a".into()).unwrap().value, [0; 3]);
+    assert_eq!(records.decode_attribute("a".into()).unwrap().value, [0; 3]);
     records.insert(AttributeField::Dataspace, space(1 << 40));
-    assert!(records.attribute("a".into()).is_err());
+    assert!(records.decode_attribute("a".into()).is_err());
 }
 
 #[test]
 fn links_of_classes_that_are_not_of_users_are_refused() {
     for class in [0, 1, 2, 64] {
-        assert!(encode_link(&LinkTarget::UserDefined { class, data: vec![1] }).is_err());
+        assert!(encode_link_target(&LinkTarget::UserDefined { class, data: vec![1] }).is_err());
     }
     let target = LinkTarget::External { file: "a\0b".into(), path: "/x".into() };
-    assert!(encode_link(&target).is_err());
+    assert!(encode_link_target(&target).is_err());
 }
 
 #[test]

@@ -44,7 +44,7 @@ fn fill(store: &KvStore, first: u32) -> u32 {
 #[test]
 fn a_session_refuses_changes_beyond_its_bound_and_goes_on_after_a_commit() {
     let engine = MemoryEngine::new();
-    let asked = KvOpenRequest { max_uncommitted: MOST, ..request(Mode::CreateNew, DurabilitySupport::Always, 1) };
+    let asked = KvOpenRequest { max_uncommitted_bytes: MOST, ..request(Mode::CreateNew, DurabilitySupport::Always, 1) };
     let store = KvStore::open(LongKeyEngine::new(engine.clone()), &asked).unwrap();
     let root = store.session().root;
     let first = fill(&store, 0);

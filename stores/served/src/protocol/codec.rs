@@ -18,11 +18,11 @@ pub(super) fn wire_list<W: Wire, T>(
     make: impl Fn() -> T,
     mut each: impl FnMut(&mut W, &mut T) -> Result<()>,
 ) -> Result<()> {
-    let count = w.derived(field, Width::EIGHT, list.len() as u64)?;
+    let count = w.derived_uint(field, Width::EIGHT, list.len() as u64)?;
     if !w.is_decoding() {
         return list.iter_mut().try_for_each(|item| each(w, item));
     }
-    let count = w.bounded(field, count, each_bytes)?;
+    let count = w.bounded_count(field, count, each_bytes)?;
     list.clear();
     // Items may take more memory than bytes: they are made as they come.
     for _ in 0..count {
@@ -76,15 +76,15 @@ pub(super) fn wire_choice<T: Copy + PartialEq>(
 
 /// Bytes behind their number.
 pub(super) fn wire_blob(w: &mut impl Wire, field: &'static str, bytes: &mut Vec<u8>) -> Result<()> {
-    let len = w.derived(field, Width::EIGHT, bytes.len() as u64)?;
-    let len = w.bounded(field, len, 1)?;
+    let len = w.derived_uint(field, Width::EIGHT, bytes.len() as u64)?;
+    let len = w.bounded_count(field, len, 1)?;
     w.bytes(field, len, bytes)
 }
 
 /// A name behind the number of its bytes.
 pub(super) fn wire_name(w: &mut impl Wire, field: &'static str, name: &mut Name) -> Result<()> {
-    let len = w.derived(field, Width::FOUR, name.as_bytes().len() as u64)?;
-    let len = w.bounded(field, len, 1)?;
+    let len = w.derived_uint(field, Width::FOUR, name.as_bytes().len() as u64)?;
+    let len = w.bounded_count(field, len, 1)?;
     w.name(field, len, name)
 }
 

@@ -26,14 +26,14 @@ const WAITING_BATCHES: usize = 4;
 #[derive(Debug)]
 pub enum FileContents {
     /// They are in the batch; this is their digest.
-    InBatch(Range<usize>, Vec<u8>),
+    InBatchWithDigest(Range<usize>, Vec<u8>),
     /// They are stored already; this is their digest.
-    Stored(Vec<u8>),
+    StoredWithDigest(Vec<u8>),
 }
 
 impl FileContents {
     fn digest(&self) -> &[u8] {
-        let (FileContents::InBatch(_, digest) | FileContents::Stored(digest)) = self;
+        let (FileContents::InBatchWithDigest(_, digest) | FileContents::StoredWithDigest(digest)) = self;
         digest
     }
 }
@@ -91,23 +91,23 @@ impl EntryWriter {
     fn write_batch(&mut self, batch: &EntryBatch) -> Result<()> {
         let mut at = 0;
         for read in &batch.entries {
-            self.tables.records(&batch.records[at..read.records_end])?;
+            self.tables.push_non_content(&batch.records[at..read.records_end])?;
             at = read.records_end;
             let added = self.add_object(read, &batch.contents);
             added.map_err(|error| self.placement_error(error, &read.entry, read.end))?;
             self.tables.push(&read.entry, read.contents.as_ref().map(FileContents::digest))?;
         }
-        self.tables.records(&batch.records[at..])
+        self.tables.push_non_content(&batch.records[at..])
     }
 
     fn add_object(&mut self, read: &ReadEntry, contents: &[u8]) -> Result<(), PlacementError> {
         let Some(objects) = &mut self.objects else { return Ok(()) };
         match &read.contents {
             None => objects.add_entry_without_contents(&read.entry),
-            Some(FileContents::InBatch(range, digest)) => {
+            Some(FileContents::InBatchWithDigest(range, digest)) => {
                 objects.add_file(&read.entry, self.tables.samples(), &contents[range.clone()], digest)
             }
-            Some(FileContents::Stored(_)) => Ok(()),
+            Some(FileContents::StoredWithDigest(_)) => Ok(()),
         }
     }
 
@@ -242,10 +242,10 @@ impl BackgroundEntryWriter {
     }
 
     /// Takes so many bytes of what was reserved as the contents of the next entry, which have this digest.
-    pub fn take_contents(&mut self, bytes: usize, digest: Vec<u8>) -> FileContents {
+    pub fn claim_reserved_contents(&mut self, bytes: usize, digest: Vec<u8>) -> FileContents {
         let start = self.batch.filled;
         self.batch.filled += bytes;
-        FileContents::InBatch(start..self.batch.filled, digest)
+        FileContents::InBatchWithDigest(start..self.batch.filled, digest)
     }
 
     /// Adds an entry, which ends at a byte of the archive, behind its records.
@@ -265,10 +265,10 @@ impl BackgroundEntryWriter {
                 Err(writer) => self.writer = Some(writer),
             }
         }
-        let Some(thread) = &self.thread else { return self.finish().map(drop) };
+        let Some(thread) = &self.thread else { return self.flush_to_writer().map(drop) };
         let memory = thread.written.try_recv().unwrap_or_default();
         let batch = std::mem::replace(&mut self.batch, memory);
-        if thread.send(WriteTask::Batch(batch)) { Ok(()) } else { self.finish().map(drop) }
+        if thread.send(WriteTask::Batch(batch)) { Ok(()) } else { self.flush_to_writer().map(drop) }
     }
 
     /// Publishes all entries so far, while the next ones are read.
@@ -279,7 +279,7 @@ impl BackgroundEntryWriter {
         self.hand_over()?;
         match &self.thread {
             Some(thread) if thread.send(WriteTask::Commit) => Ok(()),
-            _ => self.finish()?.commit(),
+            _ => self.flush_to_writer()?.commit(),
         }
     }
 
@@ -288,7 +288,7 @@ impl BackgroundEntryWriter {
     ///
     /// # Errors
     /// As [`BackgroundEntryWriter::push`].
-    pub fn finish(&mut self) -> Result<&mut EntryWriter> {
+    pub fn flush_to_writer(&mut self) -> Result<&mut EntryWriter> {
         let mut ended = Ok(());
         if let Some(thread) = self.thread.take() {
             let (writer, result) = thread.join();
@@ -304,7 +304,7 @@ impl BackgroundEntryWriter {
 }
 
 impl NonContentSink for BackgroundEntryWriter {
-    fn records(&mut self, bytes: &[u8]) -> Result<()> {
+    fn push_non_content(&mut self, bytes: &[u8]) -> Result<()> {
         self.batch.records.extend_from_slice(bytes);
         if self.batch.is_full() { self.hand_over() } else { Ok(()) }
     }

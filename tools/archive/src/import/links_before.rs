@@ -89,12 +89,12 @@ pub fn delete_saved_links(file: &File) -> Result<()> {
 /// since. `archive_count_before`: how many the file had then.
 ///
 /// # Errors
-/// [`InvalidFileReason::NoLinks`]; [`Error::File`].
+/// [`InvalidFileReason::NoSavedLinks`]; [`Error::File`].
 pub fn remove_new_links(file: &File, archive_count_before: u64) -> Result<CountWithExamples> {
     let before: HashSet<[u8; HASH_BYTES]> = match file.dataset(BEFORE) {
         Ok(dataset) => read_rows(&dataset, HASH_BYTES)?.as_chunks().0.iter().copied().collect(),
         Err(error) if error.is_not_found() && archive_count_before == 0 => HashSet::new(),
-        Err(error) if error.is_not_found() => return Err(Error::invalid_file(file, InvalidFileReason::NoLinks)),
+        Err(error) if error.is_not_found() => return Err(Error::invalid_file(file, InvalidFileReason::NoSavedLinks)),
         Err(error) => return Err(error.into()),
     };
     let new: Vec<FoundLink> = all_links(file)?.into_iter().filter(|link| !before.contains(&link.hash)).collect();

@@ -26,7 +26,7 @@ pub use self::options::{
 };
 pub use self::report::{ImportProgress, ImportReport, RollbackReport};
 use self::run::ImportRun;
-pub use self::shredder::SampleIndex;
+pub use self::shredder::SampleIndexWriter;
 use self::shredder::ShredderWriter;
 pub use self::trial::choose_filter;
 use crate::count_with_examples::CountWithExamples;
@@ -91,11 +91,11 @@ impl Importer {
     /// [`Error::File`].
     pub fn create(file: &File, options: ImportOptions) -> Result<Self> {
         if options.filter.is_some() && options.layout != TarLayout::Shredder {
-            return Err(Error::invalid_file(file, InvalidFileReason::NotCompressed(options.layout.name())));
+            return Err(Error::invalid_file(file, InvalidFileReason::LayoutWithoutFilter(options.layout.name())));
         }
         let datasets = match options.layout {
             TarLayout::Shredder => {
-                LayoutDatasets::Shredder(Box::new(ShredderWriter::create(file, options.sentinel, options.filter)?))
+                LayoutDatasets::Shredder(Box::new(ShredderWriter::create(file, options.has_sentinel, options.filter)?))
             }
             TarLayout::Compactor | TarLayout::Digest => {
                 // The group of the tables comes first.
@@ -130,13 +130,13 @@ impl Importer {
     /// the fault is in the file then.
     pub fn import(self, source: TarSource, progress: &mut dyn FnMut(ImportProgress)) -> Result<ImportReport> {
         if has_unfinished_import(&self.file)? && self.committed.entries > 0 {
-            return Err(Error::invalid_file(&self.file, InvalidFileReason::Interrupted));
+            return Err(Error::invalid_file(&self.file, InvalidFileReason::UnfinishedImport));
         }
         if let LayoutDatasets::PerFile(_) = &self.datasets {
             links_before::save_links_before_import(&self.file)?;
         }
         self.tables.set_state(ImportState::AddingEntries)?;
-        let scanner = TarScanner::new(source.input, &source.name).ignore_zeros(self.options.ignores_zeros);
+        let scanner = TarScanner::new(source.decompressed, &source.name).ignore_zeros(self.options.ignores_zeros);
         let start = self.tables.next_archive_start();
         self.into_run(scanner, &source.name).run(&source.bytes_read, start, progress)
     }
@@ -144,14 +144,14 @@ impl Importer {
     /// Continues an import of this archive that was interrupted.
     ///
     /// # Errors
-    /// [`Error::InvalidFile`] if none was; [`OtherArchive`](crate::TarFault::OtherArchive) if it was another archive; as [`Importer::import`].
+    /// [`Error::InvalidFile`] if none was; [`OtherArchive`](crate::TarFault::ResumedArchiveDiffers) if it was another archive; as [`Importer::import`].
     pub fn resume(mut self, source: TarSource, progress: &mut dyn FnMut(ImportProgress)) -> Result<ImportReport> {
         match ImportState::of(&self.file)? {
-            ImportState::Done => return Err(Error::invalid_file(&self.file, InvalidFileReason::NothingToResume)),
+            ImportState::Done => return Err(Error::invalid_file(&self.file, InvalidFileReason::NoUnfinishedImport)),
             ImportState::AddingEntries => {}
             ImportState::AddingArchiveRow => self.tables.undo_archive_row()?,
         }
-        let mut scanner = TarScanner::new(source.input, &source.name).ignore_zeros(self.options.ignores_zeros);
+        let mut scanner = TarScanner::new(source.decompressed, &source.name).ignore_zeros(self.options.ignores_zeros);
         let (start, header_end) = resume::skip_and_verify_committed(&self.file, &mut scanner, self.committed.entries)?;
         self.tables.truncate_other_tables(header_end)?;
         match &mut self.datasets {
@@ -170,7 +170,7 @@ impl Importer {
     /// [`Error::InvalidFile`] if none was interrupted; [`Error::File`].
     pub fn roll_back(mut self) -> Result<RollbackReport> {
         match ImportState::of(&self.file)? {
-            ImportState::Done => return Err(Error::invalid_file(&self.file, InvalidFileReason::NothingToResume)),
+            ImportState::Done => return Err(Error::invalid_file(&self.file, InvalidFileReason::NoUnfinishedImport)),
             ImportState::AddingEntries => {}
             ImportState::AddingArchiveRow => self.tables.undo_archive_row()?,
         }
@@ -181,7 +181,7 @@ impl Importer {
         if kept > self.committed.entries {
             return Err(Error::invalid_file(
                 &self.file,
-                InvalidFileReason::Tables("an archive has more entries than there are"),
+                InvalidFileReason::InconsistentTables("an archive has more entries than there are"),
             ));
         }
         let committed = self.tables.truncate_entry_rows(kept)?;
@@ -201,7 +201,7 @@ impl Importer {
         self.tables.write_index_and_finish()?;
         links_before::delete_saved_links(&self.file)?;
         self.file.flush()?;
-        Ok(RollbackReport { entries: self.committed.entries - kept, archives, links })
+        Ok(RollbackReport { entries: self.committed.entries - kept, kept_archives: archives, links })
     }
 
     fn into_run<R: Read>(self, scanner: TarScanner<R>, archive: &str) -> ImportRun<R> {
@@ -215,8 +215,8 @@ impl Importer {
             scanner,
             archive: archive.to_owned(),
             shredder,
-            entry_count: self.tables.entries(),
-            content_bytes: self.tables.content_bytes(),
+            entries_in_all_archives: self.tables.entries(),
+            content_bytes_in_all_archives: self.tables.content_bytes(),
             entries: BackgroundEntryWriter::new(self.tables, objects, archive),
         }
     }
@@ -232,7 +232,7 @@ pub fn import_layout_kind(file: &File) -> Result<TarLayout> {
         group => group?,
     };
     let name: String = group.attribute(LAYOUT_ATTRIBUTE)?.read_scalar()?;
-    name.parse().map_err(|_| Error::invalid_file(file, InvalidFileReason::Tables("the layout is unknown")))
+    name.parse().map_err(|_| Error::invalid_file(file, InvalidFileReason::InconsistentTables("the layout is unknown")))
 }
 
 /// Whether an import into a file is under way, or was interrupted.

@@ -25,7 +25,7 @@ pub const MAX_PATH_NAMES: usize = 2048;
 #[derive(Debug)]
 pub enum DatasetPlacement {
     /// A name in a group.
-    New(ObjectId, Name),
+    InGroup(ObjectId, Name),
     /// This object has them already.
     Same(ObjectId),
 }
@@ -73,7 +73,7 @@ pub struct ObjectPlacer {
     /// The groups of paths, and whether one of the names has a suffix.
     known: HashMap<Vec<u8>, (ObjectId, bool)>,
     /// Paths of entries that have no object under them, because they are taken or cannot be.
-    pub moved: CountWithExamples,
+    pub entries_not_at_own_path: CountWithExamples,
     /// What a continued import found in its tables. Other objects make room.
     committed: Option<CommittedObjects>,
 }
@@ -102,7 +102,12 @@ pub fn split_path(path: &[u8]) -> Vec<&[u8]> {
 impl ObjectPlacer {
     /// Those of a file.
     pub fn new(file: &File) -> Self {
-        ObjectPlacer { file: file.clone(), known: HashMap::new(), moved: CountWithExamples::default(), committed: None }
+        ObjectPlacer {
+            file: file.clone(),
+            known: HashMap::new(),
+            entries_not_at_own_path: CountWithExamples::default(),
+            committed: None,
+        }
     }
 
     /// Says what belongs to entries that are committed. Everything else is left from an import that was interrupted.
@@ -230,7 +235,7 @@ impl ObjectPlacer {
         is_same: &dyn Fn(&Dataset) -> Result<bool>,
     ) -> Result<Option<DatasetPlacement>, PlacementError> {
         let names = split_path(path);
-        let fault = |text| PlacementError::Fault(TarFault::Name(text));
+        let fault = |text| PlacementError::Fault(TarFault::UnusablePath(text));
         let obstacle = unusable_path_reason(path);
         if let Some(text) = obstacle
             && on_collision == ImportCollisionPolicy::Error
@@ -255,9 +260,9 @@ impl ObjectPlacer {
             let Some(target) = target.filter(|_| !is_free) else {
                 self.keep(before, &name);
                 if is_moved {
-                    self.moved.add(path);
+                    self.entries_not_at_own_path.add(path);
                 }
-                return Ok(Some(DatasetPlacement::New(group, name)));
+                return Ok(Some(DatasetPlacement::InGroup(group, name)));
             };
             match on_collision {
                 ImportCollisionPolicy::Error => return Err(PlacementError::Fault(TarFault::Collision)),
@@ -282,7 +287,7 @@ impl ObjectPlacer {
     ///
     /// # Errors
     /// [`crate::Error::File`].
-    pub fn hidden_placement(&mut self, group: &str, sample: u64) -> Result<DatasetPlacement> {
+    pub fn make_hidden_placement(&mut self, group: &str, sample: u64) -> Result<DatasetPlacement> {
         let path: Vec<&[u8]> = split_path(group.as_bytes());
         let mut group = self.file.session().root;
         for name in &path {
@@ -292,14 +297,14 @@ impl ObjectPlacer {
         if let Some(target) = self.child(group, &name)? {
             self.remove_leftover(&path, group, &name, &target)?;
         }
-        Ok(DatasetPlacement::New(group, name))
+        Ok(DatasetPlacement::InGroup(group, name))
     }
 
     /// Makes the group of a folder. Something else under its path stays.
     ///
     /// # Errors
     /// [`crate::Error::File`].
-    pub fn make_group(&mut self, path: &[u8]) -> Result<()> {
+    pub fn make_group_if_possible(&mut self, path: &[u8]) -> Result<()> {
         if unusable_path_reason(path).is_some() {
             return Ok(());
         }
@@ -312,7 +317,7 @@ impl ObjectPlacer {
     /// The place of a link; `None` if its path is taken or none.
     fn link_place(&mut self, path: &[u8]) -> Result<Option<(ObjectId, Name)>> {
         match self.make_placement(path, ImportCollisionPolicy::Skip, &|_| Ok(false)) {
-            Ok(Some(DatasetPlacement::New(group, name))) => Ok(Some((group, name))),
+            Ok(Some(DatasetPlacement::InGroup(group, name))) => Ok(Some((group, name))),
             Ok(_) | Err(PlacementError::Fault(_)) => Ok(None),
             Err(PlacementError::Failed(error)) => Err(error),
         }
@@ -327,7 +332,7 @@ impl ObjectPlacer {
     ///
     /// # Errors
     /// [`crate::Error::File`].
-    pub fn link_hard(&mut self, path: &[u8], target: &[u8]) -> Result<()> {
+    pub fn add_hard_link_if_possible(&mut self, path: &[u8], target: &[u8]) -> Result<()> {
         // A file of such a path is elsewhere.
         if unusable_path_reason(target).is_some() {
             return Ok(());
@@ -353,7 +358,7 @@ impl ObjectPlacer {
     ///
     /// # Errors
     /// [`crate::Error::File`].
-    pub fn link_soft(&mut self, path: &[u8], target: &[u8]) -> Result<()> {
+    pub fn add_soft_link_if_possible(&mut self, path: &[u8], target: &[u8]) -> Result<()> {
         let Some(target) = resolve_symlink_target(path, target) else { return Ok(()) };
         match self.link_place(path)? {
             Some(place) => self.add_link(place, &LinkTarget::Soft(Name::from(&*target))),
@@ -387,7 +392,7 @@ fn resolve(folder: &[&[u8]], target: &[u8]) -> Option<Vec<u8>> {
 
 fn with_suffix(name: &[u8], suffix: u32) -> Result<Name, PlacementError> {
     if suffix >= MAX_SUFFIX {
-        return Err(PlacementError::Fault(TarFault::Name("too many files have it")));
+        return Err(PlacementError::Fault(TarFault::UnusablePath("too many files have it")));
     }
     Ok(Name::from(&*[name, format!("~{suffix}").as_bytes()].concat()))
 }

@@ -8,7 +8,7 @@ use h5live::{Dataset, File, H5Type, Reference};
 
 use super::object_placer::{CommittedObjects, DatasetPlacement, ObjectPlacer, PlacementError};
 use super::options::{ImportCollisionPolicy, ImportOptions, TarLayout};
-use crate::column::Column;
+use crate::column::ColumnAppender;
 use crate::contents::{DataOrHole, EntryContents};
 use crate::count_with_examples::CountWithExamples;
 use crate::entry::TarEntry;
@@ -28,7 +28,7 @@ const PIECE_BYTES: u64 = 4 << 20;
 pub struct DatasetPerFileWriter {
     file: File,
     paths: ObjectPlacer,
-    references: Column<Reference>,
+    references: ColumnAppender<Reference>,
     options: ImportOptions,
     buffer: Vec<u8>,
 }
@@ -49,7 +49,7 @@ impl DatasetPerFileWriter {
     /// # Errors
     /// [`crate::Error::File`].
     pub fn open(file: &File, options: ImportOptions) -> Result<Self> {
-        let references = Column::new(file.dataset(OBJECT)?)?;
+        let references = ColumnAppender::new(file.dataset(OBJECT)?)?;
         Ok(DatasetPerFileWriter {
             paths: ObjectPlacer::new(file),
             references,
@@ -87,8 +87,8 @@ impl DatasetPerFileWriter {
     }
 
     /// Entries that have no object under their path, because it is taken, or cannot be one.
-    pub fn entries_without_object(&self) -> &CountWithExamples {
-        &self.paths.moved
+    pub fn entries_not_at_own_path(&self) -> &CountWithExamples {
+        &self.paths.entries_not_at_own_path
     }
 
     /// A dataset of so many bytes that no link leads to yet, of which only chunks with data are stored.
@@ -120,7 +120,7 @@ impl DatasetPerFileWriter {
             match contents.peek() {
                 DataOrHole::Data(bytes) => {
                     self.buffer.resize(bytes.min(PIECE_BYTES) as usize, 0);
-                    contents.read(&mut self.buffer)?;
+                    contents.read_data(&mut self.buffer)?;
                     let end = at + self.buffer.len() as u64;
                     dataset.write_slice(at..end, &self.buffer)?;
                     at = end;
@@ -150,8 +150,8 @@ impl DatasetPerFileWriter {
         match place {
             Some(place) => Ok(place),
             None => {
-                self.paths.moved.add(&entry.path);
-                Ok(self.paths.hidden_placement(CONTENT_GROUP, sample)?)
+                self.paths.entries_not_at_own_path.add(&entry.path);
+                Ok(self.paths.make_hidden_placement(CONTENT_GROUP, sample)?)
             }
         }
     }
@@ -170,7 +170,7 @@ impl DatasetPerFileWriter {
         let is_same = |other: &Dataset| Ok(has_elements(other, contents)?);
         let id = match self.place(entry, digest, sample_number, &is_same)? {
             DatasetPlacement::Same(id) => id,
-            DatasetPlacement::New(group, name) => self.create_compact(group, &name, contents)?,
+            DatasetPlacement::InGroup(group, name) => self.create_compact(group, &name, contents)?,
         };
         Ok(self.push_reference(id)?)
     }
@@ -194,7 +194,7 @@ impl DatasetPerFileWriter {
                 discarded.map_err(|error| self.paths.error(error))?;
                 id
             }
-            DatasetPlacement::New(group, name) => {
+            DatasetPlacement::InGroup(group, name) => {
                 dataset.flush()?;
                 self.link(group, &name, dataset.id())?;
                 dataset.id()
@@ -234,10 +234,10 @@ impl DatasetPerFileWriter {
             return Ok(());
         }
         match entry.kind {
-            b'5' => Ok(self.paths.make_group(&entry.path)?),
-            0 if entry.path.ends_with(b"/") => Ok(self.paths.make_group(&entry.path)?),
-            b'1' => Ok(self.paths.link_hard(&entry.path, &entry.link)?),
-            b'2' => Ok(self.paths.link_soft(&entry.path, &entry.link)?),
+            b'5' => Ok(self.paths.make_group_if_possible(&entry.path)?),
+            0 if entry.path.ends_with(b"/") => Ok(self.paths.make_group_if_possible(&entry.path)?),
+            b'1' => Ok(self.paths.add_hard_link_if_possible(&entry.path, &entry.link)?),
+            b'2' => Ok(self.paths.add_soft_link_if_possible(&entry.path, &entry.link)?),
             _ if entry.is_file() => self.store_empty(entry),
             _ => Ok(()),
         }
@@ -247,13 +247,13 @@ impl DatasetPerFileWriter {
         let is_same = |other: &Dataset| Ok(other.shape()?.iter().product::<u64>() == 0);
         let found = self.paths.make_placement(&entry.path, self.options.on_collision, &is_same);
         match found {
-            Ok(Some(DatasetPlacement::New(group, name))) => {
+            Ok(Some(DatasetPlacement::InGroup(group, name))) => {
                 let dataset = self.new_dataset(0)?;
                 Ok(self.link(group, &name, dataset.id())?)
             }
             Ok(Some(DatasetPlacement::Same(_))) => Ok(()),
             Ok(None) => {
-                self.paths.moved.add(&entry.path);
+                self.paths.entries_not_at_own_path.add(&entry.path);
                 Ok(())
             }
             Err(error) => Err(error),

@@ -142,11 +142,11 @@ pub struct ImportOptions {
     /// What is done with a path that is taken.
     pub on_collision: ImportCollisionPolicy,
     /// Whether offsets end with the end of the last element (layout `shredder`).
-    pub sentinel: bool,
+    pub has_sentinel: bool,
     /// The largest file that is stored with the description of its dataset (bytes; layouts with one dataset for each).
     pub compact_limit: u64,
     /// The most bytes of contents.
-    pub max_bytes: u64,
+    pub max_content_bytes: u64,
     /// How contents are compressed (layout `shredder`). Compressed contents cannot be viewed in the file.
     pub filter: Option<ContentsFilter>,
     /// Bytes of contents after which what is there is published.
@@ -164,11 +164,11 @@ impl Default for ImportOptions {
     fn default() -> Self {
         ImportOptions {
             layout: TarLayout::Shredder,
-            digest: DigestAlgorithm::Xxh3,
+            digest: DigestAlgorithm::Xxh3_128,
             on_collision: ImportCollisionPolicy::Error,
-            sentinel: true,
+            has_sentinel: true,
             compact_limit: MAX_COMPACT_BYTES,
-            max_bytes: 1 << 44,
+            max_content_bytes: 1 << 44,
             filter: None,
             commit_bytes: 64 << 20,
             salvage: false,

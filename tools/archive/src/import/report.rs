@@ -7,7 +7,7 @@ use crate::error::Error;
 #[derive(Debug, Clone, Copy)]
 pub struct ImportProgress {
     /// Entries of all archives.
-    pub entries: u64,
+    pub entries_in_all_archives: u64,
     /// Bytes that were read of the archive's file.
     pub bytes_read: u64,
 }
@@ -18,15 +18,15 @@ pub struct ImportReport {
     /// Entries of this archive.
     pub entries: u64,
     /// Files with contents in all archives of the file.
-    pub samples: u64,
+    pub samples_in_all_archives: u64,
     /// Bytes of their contents.
-    pub content_bytes: u64,
+    pub content_bytes_in_all_archives: u64,
     /// Why the rest of the archive is missing ([`salvage`](super::ImportOptions::salvage)).
     pub fault: Option<Error>,
     /// Where another archive begins behind the end of this one, whose entries were not imported (byte).
-    pub next_archive: Option<u64>,
+    pub next_archive_offset: Option<u64>,
     /// Entries of this archive that have no object under their path ([`on_collision`](super::ImportOptions::on_collision)).
-    pub moved: CountWithExamples,
+    pub entries_not_at_own_path: CountWithExamples,
 }
 
 /// What was taken back.
@@ -35,7 +35,7 @@ pub struct RollbackReport {
     /// Entries that were dropped.
     pub entries: u64,
     /// Archives that the file has.
-    pub archives: u64,
+    pub kept_archives: u64,
     /// Links that were removed, of the layouts with objects: all that were made since the import began.
     pub links: CountWithExamples,
 }

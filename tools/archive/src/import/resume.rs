@@ -39,7 +39,7 @@ impl StoredRecords {
 }
 
 impl NonContentSink for StoredRecords {
-    fn records(&mut self, mut bytes: &[u8]) -> Result<()> {
+    fn push_non_content(&mut self, mut bytes: &[u8]) -> Result<()> {
         while !bytes.is_empty() && !self.is_other {
             let stored = self.next(bytes.len())?;
             let len = stored.len();
@@ -55,7 +55,7 @@ impl NonContentSink for StoredRecords {
 /// archive begins, and where the records of the last entry end.
 ///
 /// # Errors
-/// [`TarFault::OtherArchive`], [`Error::File`].
+/// [`TarFault::ResumedArchiveDiffers`], [`Error::File`].
 pub fn skip_and_verify_committed<R: Read>(
     file: &File,
     scanner: &mut TarScanner<R>,
@@ -67,7 +67,10 @@ pub fn skip_and_verify_committed<R: Read>(
         header_start: row.header_end,
     });
     if start.first_entry > entries {
-        return Err(Error::invalid_file(file, InvalidFileReason::Tables("an archive has more entries than there are")));
+        return Err(Error::invalid_file(
+            file,
+            InvalidFileReason::InconsistentTables("an archive has more entries than there are"),
+        ));
     }
     let dataset = file.dataset(HEADER)?;
     let len = dataset.shape()?.first().copied().unwrap_or(0);
@@ -82,7 +85,7 @@ pub fn skip_and_verify_committed<R: Read>(
     for entry in start.first_entry..entries {
         let found = scanner.next_entry(&mut stored)?;
         if found.is_none() || stored.is_other {
-            return Err(scanner.error(TarFault::OtherArchive(entry - start.first_entry)));
+            return Err(scanner.error(TarFault::ResumedArchiveDiffers(entry - start.first_entry)));
         }
     }
     Ok((start, stored.at))

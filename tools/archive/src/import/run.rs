@@ -32,8 +32,8 @@ pub struct ImportRun<R> {
     /// Everything else.
     pub entries: BackgroundEntryWriter,
     /// Entries that were read, of all archives, and bytes of contents of them.
-    pub entry_count: u64,
-    pub content_bytes: u64,
+    pub entries_in_all_archives: u64,
+    pub content_bytes_in_all_archives: u64,
 }
 
 impl<R: Read> ImportRun<R> {
@@ -56,7 +56,10 @@ impl<R: Read> ImportRun<R> {
                 self.commit_later().map_err(|error| self.end_with(error))?;
                 uncommitted = 0;
             }
-            progress(ImportProgress { entries: self.entry_count, bytes_read: bytes_read.load(Ordering::Relaxed) });
+            progress(ImportProgress {
+                entries_in_all_archives: self.entries_in_all_archives,
+                bytes_read: bytes_read.load(Ordering::Relaxed),
+            });
         };
         self.commit()?;
         self.end_archive(start, fault)
@@ -71,7 +74,7 @@ impl<R: Read> ImportRun<R> {
 
     /// Adds the row of the archive, and ends the import.
     fn end_archive(mut self, start: ArchiveStart, fault: Option<Error>) -> Result<ImportReport> {
-        let writer = self.entries.finish()?;
+        let writer = self.entries.flush_to_writer()?;
         let tables = &mut writer.tables;
         if fault.is_some()
             && let Some(shredder) = &mut self.shredder
@@ -90,9 +93,16 @@ impl<R: Read> ImportRun<R> {
         links_before::delete_saved_links(&self.file)?;
         self.file.flush()?;
         let (samples, content_bytes) = (tables.samples(), tables.content_bytes());
-        let moved = writer.objects.as_ref().map(|objects| objects.entries_without_object().clone());
+        let moved = writer.objects.as_ref().map(|objects| objects.entries_not_at_own_path().clone());
         let moved = moved.unwrap_or_else(CountWithExamples::default);
-        Ok(ImportReport { entries, samples, content_bytes, fault, next_archive: self.scanner.next_archive(), moved })
+        Ok(ImportReport {
+            entries,
+            samples_in_all_archives: samples,
+            content_bytes_in_all_archives: content_bytes,
+            fault,
+            next_archive_offset: self.scanner.next_archive_offset(),
+            entries_not_at_own_path: moved,
+        })
     }
 
     /// Reads the next entry, and sees to it that it is written. Returns the bytes of its contents; `None` at the end of the
@@ -103,7 +113,7 @@ impl<R: Read> ImportRun<R> {
             return read;
         }
         // What failed of earlier entries failed first.
-        self.entries.finish()?;
+        self.entries.flush_to_writer()?;
         read
     }
 
@@ -111,16 +121,18 @@ impl<R: Read> ImportRun<R> {
         let Some(entry) = self.scanner.next_entry(&mut self.entries)? else { return Ok(None) };
         let (size, mut contents) = (entry.size, None);
         if entry.has_file_contents() {
-            let bytes = self.content_bytes.saturating_add(size);
-            if bytes > self.options.max_bytes {
-                return Err(self.scanner.error(TarFault::TooLarge { bytes, limit: self.options.max_bytes }));
+            let bytes = self.content_bytes_in_all_archives.saturating_add(size);
+            if bytes > self.options.max_content_bytes {
+                return Err(self
+                    .scanner
+                    .error(TarFault::ContentLimitExceeded { bytes, limit: self.options.max_content_bytes }));
             }
             contents = Some(self.read_contents(&entry)?);
-            self.content_bytes = bytes;
+            self.content_bytes_in_all_archives = bytes;
         }
         let is_file = contents.is_some();
         self.entries.push(entry, contents, self.scanner.position())?;
-        self.entry_count += 1;
+        self.entries_in_all_archives += 1;
         Ok(Some(if is_file { size } else { 0 }))
     }
 
@@ -128,15 +140,15 @@ impl<R: Read> ImportRun<R> {
         let mut contents = EntryContents::new(&mut self.scanner, entry, self.options.digest.hasher());
         if let Some(shredder) = &mut self.shredder {
             shredder.add_file(entry, &mut contents)?;
-            return Ok(FileContents::Stored(contents.digest()));
+            return Ok(FileContents::StoredWithDigest(contents.digest()));
         }
         let bytes = contents.size();
         if bytes <= self.options.compact_limit.min(MAX_COMPACT_BYTES) {
             contents.read_all(self.entries.reserve_contents(bytes as usize))?;
-            return Ok(self.entries.take_contents(bytes as usize, contents.digest()));
+            return Ok(self.entries.claim_reserved_contents(bytes as usize, contents.digest()));
         }
-        match self.entries.finish()?.add_large_file(entry, contents) {
-            Ok(digest) => Ok(FileContents::Stored(digest)),
+        match self.entries.flush_to_writer()?.add_large_file(entry, contents) {
+            Ok(digest) => Ok(FileContents::StoredWithDigest(digest)),
             Err(PlacementError::Failed(error)) => Err(error),
             Err(PlacementError::Fault(fault)) => Err(self.scanner.error(fault)),
         }
@@ -152,10 +164,10 @@ impl<R: Read> ImportRun<R> {
 
     /// Publishes what is complete: contents first, and the rows of entries last.
     fn commit(&mut self) -> Result<()> {
-        self.entries.finish()?;
+        self.entries.flush_to_writer()?;
         if let Some(shredder) = &mut self.shredder {
             shredder.commit()?;
         }
-        self.entries.finish()?.commit()
+        self.entries.flush_to_writer()?.commit()
     }
 }

@@ -8,7 +8,7 @@ use h5live::archive::layout::{BYTE_CHUNK, IMAGE, IMAGE_OFFSET, NAME, NAME_OFFSET
 
 use super::options::ContentsFilter;
 use crate::byte_dataset_appender::ByteDatasetAppender;
-use crate::column::Column;
+use crate::column::ColumnAppender;
 use crate::contents::{DataOrHole, EntryContents};
 use crate::entry::TarEntry;
 use crate::error::Result;
@@ -24,19 +24,19 @@ const NAME_LEVEL: u32 = 6;
 #[derive(Debug)]
 pub struct ShredderWriter {
     image: ByteDatasetAppender,
-    samples: SampleIndex,
+    samples: SampleIndexWriter,
 }
 
 /// Where the samples lie in the image, and their names.
 #[derive(Debug)]
-pub struct SampleIndex {
-    image_offset: Column<u64>,
-    name: Column<u8>,
-    name_offset: Column<u64>,
+pub struct SampleIndexWriter {
+    image_offset: ColumnAppender<u64>,
+    name: ColumnAppender<u8>,
+    name_offset: ColumnAppender<u64>,
     has_sentinel: bool,
 }
 
-impl SampleIndex {
+impl SampleIndexWriter {
     /// Makes the datasets in a new file.
     ///
     /// # Errors
@@ -52,16 +52,16 @@ impl SampleIndex {
                 dataset.append(&[0u64])?;
             }
         }
-        SampleIndex::open(file)
+        SampleIndexWriter::open(file)
     }
 
     fn open(file: &File) -> Result<Self> {
         let image_offset = file.dataset(IMAGE_OFFSET)?;
         let has_sentinel = image_offset.attribute_names()?.iter().any(|name| *name == SENTINEL_ATTRIBUTE);
-        Ok(SampleIndex {
-            image_offset: Column::new(image_offset)?,
-            name: Column::new(file.dataset(NAME)?)?,
-            name_offset: Column::new(file.dataset(NAME_OFFSET)?)?,
+        Ok(SampleIndexWriter {
+            image_offset: ColumnAppender::new(image_offset)?,
+            name: ColumnAppender::new(file.dataset(NAME)?)?,
+            name_offset: ColumnAppender::new(file.dataset(NAME_OFFSET)?)?,
             has_sentinel,
         })
     }
@@ -111,7 +111,7 @@ impl ShredderWriter {
             Some(filter) => image.chunk_shape(&[FILTERED_CHUNK]).filter(filter.spec()).create(IMAGE)?,
             None => image.chunk_shape(&[BYTE_CHUNK]).create(IMAGE)?,
         };
-        SampleIndex::create(file, has_sentinel)?;
+        SampleIndexWriter::create(file, has_sentinel)?;
         ShredderWriter::open(file)
     }
 
@@ -120,7 +120,10 @@ impl ShredderWriter {
     /// # Errors
     /// [`crate::Error::File`].
     pub fn open(file: &File) -> Result<Self> {
-        Ok(ShredderWriter { image: ByteDatasetAppender::new(file.dataset(IMAGE)?)?, samples: SampleIndex::open(file)? })
+        Ok(ShredderWriter {
+            image: ByteDatasetAppender::new(file.dataset(IMAGE)?)?,
+            samples: SampleIndexWriter::open(file)?,
+        })
     }
 
     /// Drops everything behind the samples that are committed.
@@ -136,8 +139,8 @@ impl ShredderWriter {
     ///
     /// # Errors
     /// [`crate::Error::File`].
-    pub fn drop_partial(&mut self, content_bytes: u64) -> Result<()> {
-        self.image.truncate(content_bytes)?;
+    pub fn drop_partial(&mut self, kept_bytes: u64) -> Result<()> {
+        self.image.truncate(kept_bytes)?;
         self.image.commit()
     }
 
@@ -152,7 +155,7 @@ impl ShredderWriter {
                 DataOrHole::Data(bytes) => {
                     let space = self.image.spare_capacity_mut(bytes)?;
                     let len = space.len();
-                    contents.read(space)?;
+                    contents.read_data(space)?;
                     self.image.advance(len);
                 }
                 DataOrHole::Hole(bytes) => {

@@ -63,7 +63,7 @@ impl DumpedFile {
         let window = self.read(offset, READ_BYTES)?;
         let header = self.header_of(&window)?;
         let Superblock { widths, btree_k, .. } = self.superblock;
-        let context = DumpContext { widths, btree_k, header: header.as_deref(), ..DumpContext::default() };
+        let context = DumpContext { widths, btree_k, owner_header: header.as_deref(), ..DumpContext::default() };
         dump_any(&window, &context).ok_or_else(|| unfit(FileProblem::NoStructure(offset)))
     }
 

@@ -31,8 +31,8 @@ impl TarCheckArgs {
         for path in &self.archives {
             let report = match TarSource::open(path) {
                 Ok(source) => {
-                    let bar = source.bytes.map_or_else(|| progress::counter("entry"), progress::bytes);
-                    let is_sized = source.bytes.is_some();
+                    let bar = source.file_len.map_or_else(|| progress::counter("entry"), progress::bytes);
+                    let is_sized = source.file_len.is_some();
                     let report = h5live_archive::check(source, self.ignore_zeros, &mut |now| {
                         bar.set_position(if is_sized { now.bytes_read } else { now.entries });
                     });
@@ -71,19 +71,19 @@ fn show(out: &mut StdoutWriter, name: &str, report: &TarReport) -> Result<()> {
     for (kind, count) in &report.kinds {
         out.line(format_args!("  {count:>9} {kind}"))?;
     }
-    out.line(format_args!("{} files can be extracted.", report.files))?;
+    out.line(format_args!("{} files can be extracted.", report.nonempty_files))?;
     out.line(format_args!(
         "  {} in them, {}",
         counted(report.content_bytes, "byte"),
-        counted(report.empty, "empty file")
+        counted(report.empty_files, "empty file")
     ))?;
     if let Some((path, bytes)) = &report.largest {
         out.line(format_args!("  the largest: {path}, {}", counted(*bytes, "byte")))?;
     }
     out.line(format_args!("  {} of more than 64 KiB", counted(report.over_64_kib, "file")))?;
-    out.line(format_args!("  {} too large for a compact dataset", counted(report.not_compact, "file")))?;
+    out.line(format_args!("  {} too large for a compact dataset", counted(report.too_large_for_compact, "file")))?;
     out.line(format_args!("  {} in duplicates", counted(report.duplicate_bytes, "byte")))?;
-    show_findings(out, "duplicate", &report.duplicates)?;
+    show_findings(out, "duplicate", &report.duplicate_contents)?;
     show_findings(out, "path that is there twice", &report.collisions)?;
     show_findings(out, "path that leads out of the folder", &report.unsafe_paths)?;
     for findings in &report.layouts {
@@ -91,7 +91,7 @@ fn show(out: &mut StdoutWriter, name: &str, report: &TarReport) -> Result<()> {
         for (why, refused) in &findings.refused {
             show_findings(out, &format!("layout {layout} refuses: {why}"), refused)?;
         }
-        let alone = findings.tables_alone.count;
+        let alone = findings.only_in_tables.count;
         if alone > 0 {
             out.line(format_args!("layout {layout}: {} in the tables alone", counted(alone, "entry")))?;
         }
@@ -100,7 +100,7 @@ fn show(out: &mut StdoutWriter, name: &str, report: &TarReport) -> Result<()> {
         out.line(format_args!("damaged: {}", error_with_causes(fault)))?;
         out.line(format_args!("  the {} before it can be imported: --salvage", counted(report.entries, "entry")))?;
     }
-    if let Some(at) = report.next_archive {
+    if let Some(at) = report.next_archive_offset {
         out.line(format_args!("{}", next_archive_notice(at)))?;
     }
     Ok(())
@@ -122,7 +122,7 @@ fn show_json(out: &mut StdoutWriter, name: &str, report: &TarReport) -> Result<(
         .map(|layout| {
             let refused: serde_json::Map<_, _> =
                 layout.refused.iter().map(|(why, refused)| ((*why).to_owned(), findings(refused))).collect();
-            (layout.layout.to_string(), json!({ "refused": refused, "tables_alone": findings(&layout.tables_alone) }))
+            (layout.layout.to_string(), json!({ "refused": refused, "tables_alone": findings(&layout.only_in_tables) }))
         })
         .collect();
     out.line(json!({
@@ -130,19 +130,19 @@ fn show_json(out: &mut StdoutWriter, name: &str, report: &TarReport) -> Result<(
         "compression": report.compression.name(),
         "entries": report.entries,
         "kinds": report.kinds,
-        "files": report.files,
-        "empty": report.empty,
+        "files": report.nonempty_files,
+        "empty": report.empty_files,
         "content_bytes": report.content_bytes,
         "largest": report.largest.as_ref().map(|(path, bytes)| json!({ "path": path, "bytes": bytes })),
         "over_64_kib": report.over_64_kib,
-        "not_compact": report.not_compact,
-        "duplicates": findings(&report.duplicates),
+        "not_compact": report.too_large_for_compact,
+        "duplicates": findings(&report.duplicate_contents),
         "duplicate_bytes": report.duplicate_bytes,
         "collisions": findings(&report.collisions),
         "unsafe_paths": findings(&report.unsafe_paths),
         "layouts": layouts,
-        "archive_bytes": report.archive_bytes,
+        "archive_bytes": report.uncompressed_bytes,
         "fault": report.fault.as_ref().map(|fault| error_with_causes(fault)),
-        "next_archive": report.next_archive,
+        "next_archive": report.next_archive_offset,
     }))
 }

@@ -96,22 +96,26 @@ impl TarImportArgs {
             Compression::Never => None,
         };
         let importer = self.importer(ImportOptions { filter, ..self.options() })?;
-        let bar = source.bytes.map_or_else(|| progress::counter("entry"), progress::bytes);
-        let is_sized = source.bytes.is_some();
+        let bar = source.file_len.map_or_else(|| progress::counter("entry"), progress::bytes);
+        let is_sized = source.file_len.is_some();
         let mut show = |now: h5live_archive::ImportProgress| {
-            bar.set_position(if is_sized { now.bytes_read } else { now.entries });
+            bar.set_position(if is_sized { now.bytes_read } else { now.entries_in_all_archives });
         };
         let done = if self.resume { importer.resume(source, &mut show) } else { importer.import(source, &mut show) };
         bar.finish_and_clear();
         let report = done.inspect_err(|_| self.tell_rollback())?;
         if !self.quiet {
-            if report.moved.count > 0 {
-                eprint_message(moved_text(&report.moved));
+            if report.entries_not_at_own_path.count > 0 {
+                eprint_message(moved_text(&report.entries_not_at_own_path));
             }
-            let (samples, bytes) = (counted(report.samples, "sample"), counted(report.content_bytes, "byte"));
+            let (samples, bytes) = (
+                counted(report.samples_in_all_archives, "sample"),
+                counted(report.content_bytes_in_all_archives, "byte"),
+            );
             println!("{}, {samples}, {bytes}", counted(report.entries, "entry"));
         }
-        let more = report.next_archive.map(|at| format!("{}: {}", self.archive.display(), next_archive_notice(at)));
+        let more =
+            report.next_archive_offset.map(|at| format!("{}: {}", self.archive.display(), next_archive_notice(at)));
         let findings: Vec<_> = report.fault.iter().map(|fault| error_with_causes(fault)).chain(more).collect();
         findings.iter().for_each(eprint_message);
         Ok(if findings.is_empty() { CommandOutcome::Clean } else { CommandOutcome::Findings })
@@ -130,16 +134,16 @@ impl TarImportArgs {
     fn options(&self) -> ImportOptions {
         let digest = self.digest.unwrap_or(match self.layout {
             TarLayout::Digest => DigestAlgorithm::Sha1,
-            _ => DigestAlgorithm::Xxh3,
+            _ => DigestAlgorithm::Xxh3_128,
         });
         let default = ImportOptions::default();
         ImportOptions {
             layout: self.layout,
             digest,
             on_collision: self.on_collision,
-            sentinel: !self.no_sentinel,
+            has_sentinel: !self.no_sentinel,
             compact_limit: self.compact_limit,
-            max_bytes: self.max_bytes.unwrap_or(default.max_bytes),
+            max_content_bytes: self.max_bytes.unwrap_or(default.max_content_bytes),
             commit_bytes: self.commit_bytes,
             salvage: self.salvage,
             ignores_zeros: self.ignore_zeros,
@@ -178,7 +182,7 @@ pub fn roll_back_tar_import(location: &Location) -> Result<CommandOutcome> {
     let file = open::command_line_options().write().open(location)?;
     let report = Importer::open(&file, ImportOptions::default())?.roll_back()?;
     file.close()?;
-    let (entries, archives) = (counted(report.entries, "entry"), counted(report.archives, "archive"));
+    let (entries, archives) = (counted(report.entries, "entry"), counted(report.kept_archives, "archive"));
     if report.links.count > 0 {
         println!(
             "{} removed, which the file did not have before: {}",

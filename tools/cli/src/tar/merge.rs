@@ -58,9 +58,10 @@ impl TarMergeImportsArgs {
         let (mut archives, mut samples) = (0u64, 0);
         for tar in &from {
             for archive in tar.archives() {
-                let report = merge(tar, archive, &to, options, &mut |now| bar.set_position(now.entries))?;
+                let report =
+                    merge(tar, archive, &to, options, &mut |now| bar.set_position(now.entries_in_all_archives))?;
                 archives += 1;
-                samples = report.samples;
+                samples = report.samples_in_all_archives;
             }
         }
         bar.finish_and_clear();

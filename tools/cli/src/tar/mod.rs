@@ -134,7 +134,7 @@ impl ExtractArgs {
             patterns if patterns.is_empty() && self.xattrs => vec!["user.*".to_owned()],
             patterns => patterns,
         };
-        ExtractOptions { same_owner: self.same_owner, numeric_owner: self.numeric_owner, xattrs }
+        ExtractOptions { same_owner: self.same_owner, numeric_owner: self.numeric_owner, xattr_patterns: xattrs }
     }
 }
 

@@ -95,11 +95,11 @@ pub fn extract(
         for (path, why) in &report.refused {
             eprint_message(format_args!("\"{path}\" is not extracted: {why}"));
         }
-        for (path, what) in &report.unset {
+        for (path, what) in &report.metadata_failures {
             eprint_message(format_args!("\"{path}\" is extracted without {what}"));
         }
     }
-    Ok(if report.refused.is_empty() && report.unset.is_empty() {
+    Ok(if report.refused.is_empty() && report.metadata_failures.is_empty() {
         CommandOutcome::Clean
     } else {
         CommandOutcome::Findings

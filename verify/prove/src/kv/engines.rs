@@ -80,14 +80,14 @@ impl<E: Engine> Engine for MutantEngine<E> {
         self.inner.view()
     }
 
-    fn version(&self) -> Result<u64> {
-        self.inner.version()
+    fn newest_version(&self) -> Result<u64> {
+        self.inner.newest_version()
     }
 
     fn commit(&self, edits: &EditBatch, publish: PublishLevel) -> Result<()> {
         let (mut first, mut second) = (EditBatch::new(), EditBatch::new());
         let before = self.inner.view()?;
-        let counts = edits.count_records(|key| before.has(key))?;
+        let counts = edits.key_count_records(|key| before.has(key))?;
         let counts = counts.iter().map(|(key, number)| (*key, Some(&**number)));
         for (number, (key, value)) in edits.iter().chain(counts).enumerate() {
             let (_, record) = EngineKey::parse(key).map_err(|_| EngineError::Damaged("a key is none of the layout"))?;
@@ -216,7 +216,7 @@ impl Engine for ScheduledEngine {
         Ok(Arc::new(self.schedule.look()))
     }
 
-    fn version(&self) -> Result<u64> {
+    fn newest_version(&self) -> Result<u64> {
         Ok(self.schedule.look().version())
     }
 

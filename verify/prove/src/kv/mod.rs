@@ -58,9 +58,9 @@ fn open(engine: impl Engine + 'static, mode: Mode) -> Result<File, String> {
         durability: DurabilitySupport::Always,
         max_allocation: AllocationLimit::default(),
         unfilter: Arc::new(NoFilters),
-        max_uncommitted: KvOpenRequest::DEFAULT_MAX_UNCOMMITTED_BYTES,
-        random: SESSIONS.fetch_add(1, Ordering::Relaxed),
-        checksums: true,
+        max_uncommitted_bytes: KvOpenRequest::DEFAULT_MAX_UNCOMMITTED_BYTES,
+        blob_id_seed: SESSIONS.fetch_add(1, Ordering::Relaxed),
+        checksum_new_container: true,
     };
     let store = KvStore::open(engine, &request).map_err(|error| error_chain_text(&error))?;
     File::with_store(Arc::new(store), "recorded", Options::default()).map_err(text)
@@ -75,7 +75,7 @@ impl Recording {
         let engine = MemoryEngine::new();
         let file = open(MutantEngine::new(LongKeyEngine::new(engine.clone()), mutant), Mode::CreateNew)?;
         steps::make_objects(&file).map_err(text)?;
-        engine.record_history();
+        engine.start_history();
         let mut flushed = vec![0];
         for step in 1..=STEPS {
             steps::take_step(&file, step).map_err(text)?;
@@ -215,7 +215,7 @@ fn count_records(engine: &MemoryEngine) -> Result<BTreeMap<String, usize>, Strin
         *counts.entry(kind).or_default() += 1;
         true
     };
-    ViewWithEdits::of(&view).scan(&KeySpan::all(), &mut add).map_err(|error| error_chain_text(&error))?;
+    ViewWithEdits::without_edits(&view).scan(&KeySpan::all(), &mut add).map_err(|error| error_chain_text(&error))?;
     Ok(counts)
 }
 

@@ -112,7 +112,7 @@ impl<S: Storage + 'static> RegionFiles<S> {
             Mode::SwmrRead => RegionStorage::new(self.storage.clone(), number, REGION_BYTES),
             _ => RegionStorage::measured(self.storage.clone(), number).map_err(failed)?,
         };
-        let mutant = MutantOptions { shards: Some(1), ..MutantOptions::default() };
+        let mutant = MutantOptions { cache_shard_count: Some(1), ..MutantOptions::default() };
         let (retry, clock) = (self.retry.clone(), self.clock.clone());
         let options =
             OpenOptions { mode, take_over: true, leaves_live, retry, clock, mutant, ..OpenOptions::default() };

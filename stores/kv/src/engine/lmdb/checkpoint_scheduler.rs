@@ -53,7 +53,7 @@ struct FileUse {
 
 impl FileUse {
     fn of(environment: &Environment) -> Self {
-        FileUse { used: environment.used_bytes(), live: environment.live_bytes() }
+        FileUse { used: environment.ever_used_bytes(), live: environment.live_bytes() }
     }
 }
 
@@ -62,13 +62,13 @@ impl CheckpointScheduler {
     ///
     /// # Errors
     /// [`EngineError`] if something cannot be written.
-    pub fn begin(
+    pub fn begin_with_checkpoint(
         folder: &Path,
         environment: &Arc<Environment>,
         growth_before_sync: RangeInclusive<u64>,
     ) -> Result<Self> {
         Ok(CheckpointScheduler {
-            point: Arc::new(Mutex::new(LmdbCheckpoint::begin(folder, environment)?)),
+            point: Arc::new(Mutex::new(LmdbCheckpoint::checkpoint_now(folder, environment)?)),
             growth: growth_before_sync,
             before: FileUse::of(environment),
             written_bytes: 0,
@@ -92,7 +92,7 @@ impl CheckpointScheduler {
         self.check()?;
         let pending = self.point.lock().prepare(environment)?;
         let present = FileUse::of(environment);
-        let done = environment.force_sync().and_then(|()| self.point.lock().replace(pending));
+        let done = environment.force_sync().and_then(|()| self.point.lock().install_unless_older(pending));
         if let Err(error) = &done {
             *self.failure.lock() = Some(error.to_string());
         }
@@ -105,7 +105,7 @@ impl CheckpointScheduler {
     ///
     /// # Errors
     /// [`EngineError`] if the state cannot be read.
-    pub fn make_durable_if_grown(&mut self, environment: &Arc<Environment>, edit_bytes: usize) -> Result<()> {
+    pub fn start_checkpoint_if_due(&mut self, environment: &Arc<Environment>, edit_bytes: usize) -> Result<()> {
         let (present, before) = (FileUse::of(environment), self.before);
         // The file of a small store does not become much larger than what is in it.
         let growth = (before.used / 2).max(*self.growth.start()).min(*self.growth.end());
@@ -139,7 +139,7 @@ impl CheckpointScheduler {
     fn start(&mut self, environment: Arc<Environment>, pending: PendingCheckpoint) {
         let (point, failure) = (self.point.clone(), self.failure.clone());
         let work = move || {
-            if let Err(error) = environment.force_sync().and_then(|()| point.lock().replace(pending)) {
+            if let Err(error) = environment.force_sync().and_then(|()| point.lock().install_unless_older(pending)) {
                 *failure.lock() = Some(error.to_string());
             }
         };

@@ -16,8 +16,10 @@ use heed::{Database, Env, EnvFlags, EnvOpenOptions, MdbError, RoTxn, WithoutTls}
 use parking_lot::Mutex;
 
 use super::super::{EngineError, KeySpan, Result};
-use super::files::{DATA_FILE, LOCK_FILE, WRITER_FILE};
-use super::page::{MetaPage, NODE_HEAD_BYTES, PAGE_HEAD_BYTES, check_overflow_head, max_node_bytes, overflow_pages};
+use super::files::{DATA_FILE, LOCK_FILE, WRITER_LOCK_FILE};
+use super::page::{
+    MetaPage, NODE_HEAD_BYTES, PAGE_HEAD_BYTES, check_overflow_head, max_node_bytes, overflow_page_count,
+};
 use super::page_check::{PageCheckScope, PageFile};
 use super::reader_table;
 
@@ -130,11 +132,11 @@ fn is_denied(error: &heed::Error) -> bool {
 
 /// Keeps writers away from a folder as long as the file is open. Where nothing can be written, no writer comes either.
 fn keep_writers_away(folder: &Path) -> Result<File> {
-    let path = folder.join(WRITER_FILE);
+    let path = folder.join(WRITER_LOCK_FILE);
     let lock = File::open(&path).map_err(EngineError::io_at("the lock of writers cannot be opened", &path))?;
     match lock.try_lock_shared() {
         Ok(()) => Ok(lock),
-        Err(TryLockError::WouldBlock) => Err(EngineError::NoReaderTable(folder.to_owned())),
+        Err(TryLockError::WouldBlock) => Err(EngineError::ReaderTableNotWritable(folder.to_owned())),
         Err(TryLockError::Error(error)) => Err(EngineError::io("the lock of writers fails")(error)),
     }
 }
@@ -146,7 +148,7 @@ fn share_new_files(folder: &Path, files: &[PathBuf]) -> Result<()> {
         return Ok(());
     }
     let context = "the permissions of a new file cannot be set";
-    let like = folder.join(WRITER_FILE);
+    let like = folder.join(WRITER_LOCK_FILE);
     let permissions = fs::metadata(&like).map_err(EngineError::io_at(context, &like))?.permissions();
     let share =
         |path: &PathBuf| fs::set_permissions(path, permissions.clone()).map_err(EngineError::io_at(context, path));
@@ -221,7 +223,7 @@ impl Environment {
     /// Checks pages of the newest state by reads, before LMDB follows them in its mapping.
     ///
     /// # Errors
-    /// [`EngineError::Page`] if a page is damaged, [`EngineError::Io`] if the file cannot be read.
+    /// [`EngineError::DamagedPage`] if a page is damaged, [`EngineError::Io`] if the file cannot be read.
     pub fn check_pages(&self, what: PageCheckScope) -> Result<()> {
         let mut are_checked = self.are_pages_checked.lock();
         self.check_state(what)?;
@@ -250,7 +252,7 @@ impl Environment {
     /// The value is that of a committed state.
     ///
     /// # Errors
-    /// [`EngineError::Page`] if that page is damaged.
+    /// [`EngineError::DamagedPage`] if that page is damaged.
     pub fn check_overflow_page(&self, key: &[u8], value: &[u8]) -> Result<()> {
         let page_size = self.env.stat().page_size as usize;
         let mapping = self.mapping.load(Ordering::Relaxed);
@@ -263,7 +265,7 @@ impl Environment {
         }
         // SAFETY: a value that begins behind the head of a page of the mapping has that head before it.
         let head = unsafe { slice::from_raw_parts(value.as_ptr().sub(PAGE_HEAD_BYTES), PAGE_HEAD_BYTES) };
-        check_overflow_head(head, (at / page_size) as u64, overflow_pages(value.len() as u64, page_size))?;
+        check_overflow_head(head, (at / page_size) as u64, overflow_page_count(value.len() as u64, page_size))?;
         Ok(())
     }
 
@@ -294,7 +296,7 @@ impl Environment {
     }
 
     /// Whether LMDB's table of readers is used.
-    pub fn has_reader_table(&self) -> bool {
+    pub fn uses_reader_table(&self) -> bool {
         self.without_writers.is_none()
     }
 
@@ -314,7 +316,7 @@ impl Environment {
     }
 
     /// Bytes of the file that were ever used.
-    pub fn used_bytes(&self) -> u64 {
+    pub fn ever_used_bytes(&self) -> u64 {
         (self.env.info().last_page_number as u64 + 1) * u64::from(self.env.stat().page_size)
     }
 
@@ -429,7 +431,7 @@ impl ReadTransaction {
     ///
     /// # Errors
     /// [`EngineError`] if the database cannot be read.
-    pub fn share(self: &Arc<Self>, key: &[u8], len: u64) -> Result<Option<SharedBytes>> {
+    pub fn share_prefix(self: &Arc<Self>, key: &[u8], len: u64) -> Result<Option<SharedBytes>> {
         let value = self.find(key)?.filter(|value| value.len as u64 >= len);
         let value = value.map(|value| MappedValue { len: len as usize, ..value });
         let shared = |value| SharedBytes::new(Arc::new(MappedBytes { value, _state: self.clone() }));

@@ -16,7 +16,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::environment::{Environment, ReadTransaction};
-use super::files::{DATA_FILE, DURABLE_FILE};
+use super::files::{CHECKPOINT_FILE, DATA_FILE};
 use super::page::{DamagedPage, MetaPage};
 use crate::engine::{EngineError, Result};
 
@@ -53,7 +53,7 @@ pub struct PendingCheckpoint {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DurableState {
     /// How many durable states there have been.
-    pub number: u64,
+    pub checkpoint_number: u64,
     /// Whether it is the state of the newest commit.
     pub is_newest: bool,
 }
@@ -124,7 +124,7 @@ fn open_file(folder: &Path, name: &str, writable: bool) -> Result<Option<File>> 
 
 /// The state that is to be put back, if the machine was started anew and the file has another one.
 fn state_to_restore(folder: &Path) -> Result<Option<Slot>> {
-    let Some(file) = open_file(folder, DURABLE_FILE, false)? else { return Ok(None) };
+    let Some(file) = open_file(folder, CHECKPOINT_FILE, false)? else { return Ok(None) };
     let (Some(slot), Some(data)) = (Slot::read(&file)?, open_file(folder, DATA_FILE, false)?) else { return Ok(None) };
     if slot.boot == boot_id() {
         return Ok(None);
@@ -147,9 +147,9 @@ impl LmdbCheckpoint {
     /// would take an earlier state for the newest one, and each commit makes another state.
     ///
     /// # Errors
-    /// [`EngineError::Page`] if there is one, [`EngineError::Io`] if the file cannot be read.
+    /// [`EngineError::DamagedPage`] if there is one, [`EngineError::Io`] if the file cannot be read.
     pub fn refuse_renumbered_state(folder: &Path, pair: &[MetaPage; 2]) -> Result<()> {
-        let Some(file) = open_file(folder, DURABLE_FILE, false)? else { return Ok(()) };
+        let Some(file) = open_file(folder, CHECKPOINT_FILE, false)? else { return Ok(()) };
         let Some(slot) = Slot::read(&file)? else { return Ok(()) };
         let kept = slot.meta.chunks_exact((slot.meta.len() / 2).max(1)).map(MetaPage::decode);
         for (page, (kept, found)) in kept.zip(pair).enumerate() {
@@ -166,13 +166,13 @@ impl LmdbCheckpoint {
     /// # Errors
     /// [`EngineError::Io`] if a file cannot be read.
     pub fn state(folder: &Path) -> Result<Option<DurableState>> {
-        let Some(file) = open_file(folder, DURABLE_FILE, false)? else { return Ok(None) };
+        let Some(file) = open_file(folder, CHECKPOINT_FILE, false)? else { return Ok(None) };
         let (Some(slot), Some(data)) = (Slot::read(&file)?, open_file(folder, DATA_FILE, false)?) else {
             return Ok(None);
         };
         let mut meta = vec![0; slot.meta.len()];
         let is_newest = data.read_exact_at(&mut meta, 0).is_ok() && meta == slot.meta;
-        Ok(Some(DurableState { number: slot.number, is_newest }))
+        Ok(Some(DurableState { checkpoint_number: slot.number, is_newest }))
     }
 
     /// Goes back to the last durable state if the machine was started anew since it was written. The caller has the lock
@@ -196,7 +196,7 @@ impl LmdbCheckpoint {
     /// [`EngineError::Io`] if the file cannot be removed.
     pub fn remove(folder: &Path) -> Result<()> {
         let context = "the durable state cannot be removed";
-        match fs::remove_file(folder.join(DURABLE_FILE)) {
+        match fs::remove_file(folder.join(CHECKPOINT_FILE)) {
             Ok(()) => sync_folder(folder).map_err(EngineError::io(context)),
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
             Err(error) => Err(EngineError::io(context)(error)),
@@ -207,10 +207,11 @@ impl LmdbCheckpoint {
     ///
     /// # Errors
     /// [`EngineError`] if something cannot be written.
-    pub fn begin(folder: &Path, environment: &Arc<Environment>) -> Result<Self> {
+    pub fn checkpoint_now(folder: &Path, environment: &Arc<Environment>) -> Result<Self> {
         let context = "the durable state cannot be kept";
-        let is_new = !folder.join(DURABLE_FILE).exists();
-        let file = File::options().read(true).write(true).create(true).truncate(false).open(folder.join(DURABLE_FILE));
+        let is_new = !folder.join(CHECKPOINT_FILE).exists();
+        let file =
+            File::options().read(true).write(true).create(true).truncate(false).open(folder.join(CHECKPOINT_FILE));
         let file = file.map_err(EngineError::io(context))?;
         let number = Slot::read(&file)?.map_or(0, |slot| slot.number);
         let data = open_file(folder, DATA_FILE, true)?.ok_or(EngineError::Damaged("its file is gone"))?;
@@ -234,7 +235,7 @@ impl LmdbCheckpoint {
     pub fn make_durable(&mut self, environment: &Arc<Environment>) -> Result<()> {
         let pending = self.prepare(environment)?;
         environment.force_sync()?;
-        self.replace(pending)
+        self.install_unless_older(pending)
     }
 
     /// Takes hold of the present state. Nobody commits meanwhile.
@@ -254,7 +255,7 @@ impl LmdbCheckpoint {
     ///
     /// # Errors
     /// [`EngineError`] if it cannot be written. The state before is kept then.
-    pub fn replace(&mut self, pending: PendingCheckpoint) -> Result<()> {
+    pub fn install_unless_older(&mut self, pending: PendingCheckpoint) -> Result<()> {
         if pending.kept.version() < self.kept.version() {
             return Ok(());
         }

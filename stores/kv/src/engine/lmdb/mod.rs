@@ -29,7 +29,7 @@ use parking_lot::Mutex;
 
 use self::checkpoint_scheduler::CheckpointScheduler;
 use self::environment::{Environment, ReadTransaction, lmdb_error, lmdb_write_error};
-use self::files::{DATA_FILE, DURABLE_FILE, LOCK_FILE, WRITER_FILE};
+use self::files::{CHECKPOINT_FILE, DATA_FILE, LOCK_FILE, WRITER_LOCK_FILE};
 pub use self::lmdb_checkpoint::DurableState;
 use self::lmdb_checkpoint::LmdbCheckpoint;
 pub use self::page::DamagedPage;
@@ -59,13 +59,18 @@ pub struct LmdbOptions {
     /// The least and the most bytes by which the file grows, beside what new records take, before its state is made durable
     /// though nobody asks for it: the pages that were freed since the last durable state are not used again before. Between
     /// them, it is half of the file. Of what is written into free pages, it is the least; of new records, a few times the most.
-    pub growth: RangeInclusive<u64>,
+    pub growth_before_sync: RangeInclusive<u64>,
 }
 
 impl Default for LmdbOptions {
     /// A TiB, 4,096 states, 8 to 64 MiB.
     fn default() -> Self {
-        LmdbOptions { map_size: 1 << 40, max_readers: 4096, sync: SyncPolicy::Durable, growth: 8 << 20..=64 << 20 }
+        LmdbOptions {
+            map_size: 1 << 40,
+            max_readers: 4096,
+            sync: SyncPolicy::DurableOnly,
+            growth_before_sync: 8 << 20..=64 << 20,
+        }
     }
 }
 
@@ -113,7 +118,7 @@ impl WriterLock {
     ///
     /// # Errors
     /// [`EngineError::NotThere`] if there is none, [`EngineError::InUse`] if a process writes it.
-    pub fn new(folder: &Path) -> Result<Self> {
+    pub fn acquire(folder: &Path) -> Result<Self> {
         match LmdbEngine::has_store(folder) {
             true => Ok(WriterLock { _lock: lock_for_writing(folder)? }),
             false => Err(EngineError::NotThere(folder.to_owned())),
@@ -124,7 +129,7 @@ impl WriterLock {
 impl LmdbEngine {
     /// Whether a folder has such a store.
     pub fn has_store(folder: &Path) -> bool {
-        folder.join(DATA_FILE).is_file() && folder.join(WRITER_FILE).is_file()
+        folder.join(DATA_FILE).is_file() && folder.join(WRITER_LOCK_FILE).is_file()
     }
 
     /// The file of keys and values of a folder.
@@ -138,7 +143,7 @@ impl LmdbEngine {
     /// # Errors
     /// [`EngineError::Io`] if a file cannot be opened.
     pub fn writers_of(folder: &Path) -> Result<Option<Vec<FileHolderProcess>>> {
-        let path = folder.join(WRITER_FILE);
+        let path = folder.join(WRITER_LOCK_FILE);
         let handle =
             || LockHandle::open(&path, LockPolicy::Off).map(|lock| lock.writer_processes()).unwrap_or_default();
         Ok(is_locked(&path)?.then(handle))
@@ -146,7 +151,7 @@ impl LmdbEngine {
 
     /// Whether the process that wrote the store in a folder last has died. The caller knows that none writes it.
     pub fn is_abandoned(folder: &Path) -> bool {
-        fs::metadata(folder.join(WRITER_FILE)).is_ok_and(|file| file.len() > 0)
+        fs::metadata(folder.join(WRITER_LOCK_FILE)).is_ok_and(|file| file.len() > 0)
     }
 
     /// Whether the machine was started anew, and the state of the last durable commit is to be put back.
@@ -160,7 +165,7 @@ impl LmdbEngine {
     /// Opens a folder, or makes it. A store that is to be replaced is emptied by its next commit.
     ///
     /// # Errors
-    /// [`EngineError::NotThere`], [`EngineError::Occupied`], [`EngineError::InUse`], [`EngineError::ReadWithoutTable`],
+    /// [`EngineError::NotThere`], [`EngineError::Occupied`], [`EngineError::InUse`], [`EngineError::UnregisteredReader`],
     /// and others if a file cannot be opened.
     pub fn open(folder: &Path, mode: Mode, options: &LmdbOptions) -> Result<Self> {
         let is_there = LmdbEngine::has_store(folder);
@@ -187,7 +192,7 @@ impl LmdbEngine {
             folder: folder.to_owned(),
             environment,
             sync: options.sync,
-            growth: options.growth.clone(),
+            growth: options.growth_before_sync.clone(),
             dead_readers: dead_readers.map_err(lmdb_error("dead readers cannot be cleared"))? as u64,
             newest: Mutex::default(),
             writer: Mutex::default(),
@@ -196,7 +201,7 @@ impl LmdbEngine {
             keep_memory_of_commits();
             // Else the session would change one state, and commit to another one.
             engine.environment.adopt_newest_commit()?;
-            engine.environment.check_pages(PageCheckScope::Used)?;
+            engine.environment.check_pages(PageCheckScope::PairsAndFreeLists)?;
             let marked = lock.set_len(0).and_then(|()| lock.write_all(WRITING));
             marked.map_err(EngineError::io_at("the lock of writers cannot be written", folder))?;
             let durable = engine.begin_durability()?;
@@ -210,7 +215,7 @@ impl LmdbEngine {
     /// Checks all pages of the newest state.
     ///
     /// # Errors
-    /// [`EngineError::Page`] if one is damaged.
+    /// [`EngineError::DamagedPage`] if one is damaged.
     pub fn check_pages(&self) -> Result<()> {
         self.environment.check_pages(PageCheckScope::All)
     }
@@ -220,12 +225,12 @@ impl LmdbEngine {
             LmdbCheckpoint::remove(&self.folder)?;
             return Ok(None);
         }
-        CheckpointScheduler::begin(&self.folder, &self.environment, self.growth.clone()).map(Some)
+        CheckpointScheduler::begin_with_checkpoint(&self.folder, &self.environment, self.growth.clone()).map(Some)
     }
 
     fn read(&self) -> Result<Arc<ReadTransaction>> {
         let mut newest = self.newest.lock();
-        let version = self.version()?;
+        let version = self.newest_version()?;
         if let Some(view) = newest.upgrade().filter(|view| view.version() == version) {
             return Ok(view);
         }
@@ -311,18 +316,19 @@ fn make_folder(folder: &Path) -> Result<()> {
     fs::create_dir_all(folder).map_err(EngineError::io_at("the folder cannot be made", folder))?;
     let mut entries = fs::read_dir(folder).map_err(EngineError::io_at("the folder cannot be listed", folder))?;
     // A store that was not finished has these.
-    let is_ours =
-        |name: &std::ffi::OsStr| [DATA_FILE, LOCK_FILE, WRITER_FILE, DURABLE_FILE].iter().any(|ours| name == *ours);
+    let is_ours = |name: &std::ffi::OsStr| {
+        [DATA_FILE, LOCK_FILE, WRITER_LOCK_FILE, CHECKPOINT_FILE].iter().any(|ours| name == *ours)
+    };
     if entries.any(|entry| entry.is_ok_and(|entry| !is_ours(&entry.file_name()))) {
         return Err(EngineError::Occupied(folder.to_owned()));
     }
-    let made = File::options().write(true).create(true).truncate(false).open(folder.join(WRITER_FILE));
+    let made = File::options().write(true).create(true).truncate(false).open(folder.join(WRITER_LOCK_FILE));
     made.map(drop).map_err(EngineError::io_at("the folder cannot be written", folder))
 }
 
 fn lock_for_writing(folder: &Path) -> Result<File> {
     // That such a handle is closed tells readers that the writer may have ended.
-    let path = folder.join(WRITER_FILE);
+    let path = folder.join(WRITER_LOCK_FILE);
     let lock = File::options().read(true).write(true).open(&path);
     let lock = lock.map_err(EngineError::io_at("the lock of writers cannot be opened", &path))?;
     let until = Instant::now() + WRITER_LOCK_WAIT;
@@ -336,7 +342,7 @@ fn lock_for_writing(folder: &Path) -> Result<File> {
             }
             // If nobody does, the writer has just left.
             Err(fs::TryLockError::WouldBlock) => {
-                let readers = |_| EngineError::ReadWithoutTable(folder.to_owned());
+                let readers = |_| EngineError::UnregisteredReader(folder.to_owned());
                 return lock.try_lock().map(|()| lock).map_err(readers);
             }
             Err(fs::TryLockError::Error(error)) => return Err(EngineError::io("the lock of writers fails")(error)),
@@ -359,7 +365,7 @@ impl Engine for LmdbEngine {
         Ok(Arc::new(LmdbView(self.read()?)))
     }
 
-    fn version(&self) -> Result<u64> {
+    fn newest_version(&self) -> Result<u64> {
         Ok(self.environment.newest_commit())
     }
 
@@ -370,12 +376,12 @@ impl Engine for LmdbEngine {
             self.write(edits)?;
         }
         if publish == PublishLevel::Durable || self.sync == SyncPolicy::Always {
-            let durable = writer.durable.as_mut().ok_or(EngineError::NotDurable)?;
+            let durable = writer.durable.as_mut().ok_or(EngineError::DurabilityDisabled)?;
             return durable.make_durable(&self.environment);
         }
         match &mut writer.durable {
             Some(durable) if !edits.is_empty() => {
-                durable.make_durable_if_grown(&self.environment, edits.memory_bytes())
+                durable.start_checkpoint_if_due(&self.environment, edits.memory_bytes())
             }
             _ => Ok(()),
         }
@@ -386,7 +392,7 @@ impl Engine for LmdbEngine {
     }
 
     fn has_writer(&self) -> Result<bool> {
-        is_locked(&self.folder.join(WRITER_FILE))
+        is_locked(&self.folder.join(WRITER_LOCK_FILE))
     }
 
     fn watch(&self) -> Result<Box<dyn EngineWatch>> {
@@ -419,7 +425,7 @@ impl View for LmdbView {
         self.0.scan(range, each)
     }
 
-    fn share(&self, key: &[u8], len: u64) -> Result<Option<SharedBytes>> {
-        self.0.share(key, len)
+    fn share_prefix(&self, key: &[u8], len: u64) -> Result<Option<SharedBytes>> {
+        self.0.share_prefix(key, len)
     }
 }

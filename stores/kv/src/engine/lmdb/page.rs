@@ -211,7 +211,7 @@ pub fn check_overflow_head(head: &[u8], page: u64, pages: u64) -> Result<(), Dam
 }
 
 /// How many pages a value takes.
-pub fn overflow_pages(bytes: u64, page_size: usize) -> u64 {
+pub fn overflow_page_count(bytes: u64, page_size: usize) -> u64 {
     (PAGE_HEAD_BYTES as u64 + bytes).div_ceil(page_size as u64)
 }
 

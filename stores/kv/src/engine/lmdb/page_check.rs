@@ -13,7 +13,7 @@ use std::os::unix::fs::FileExt;
 
 use super::page::{
     DamagedPage, LmdbTreeDescriptor, META_BYTES, MetaPage, Node, NodeValue, PAGE_HEAD_BYTES, TreePage,
-    check_overflow_head, overflow_pages, u64_at,
+    check_overflow_head, overflow_page_count, u64_at,
 };
 use super::page_set::PageSet;
 use crate::engine::{EngineError, Result};
@@ -31,7 +31,7 @@ pub enum PageCheckScope {
     /// Those that lead to keys and values, which readers follow.
     Pairs,
     /// These, and the lists of free pages, which writers follow.
-    Used,
+    PairsAndFreeLists,
     /// These, and the first page of each large value.
     All,
 }
@@ -63,7 +63,7 @@ impl PageFile {
     /// The two meta pages; `None` if the file is empty, as before it is made.
     ///
     /// # Errors
-    /// [`EngineError::Page`] if one of them is damaged.
+    /// [`EngineError::DamagedPage`] if one of them is damaged.
     pub fn meta_pages(&self) -> Result<Option<[MetaPage; 2]>> {
         let mut failure = None;
         for _ in 0..MAX_META_READS {
@@ -96,7 +96,7 @@ impl PageFile {
     /// again. Returns where the first key is, if there is one.
     ///
     /// # Errors
-    /// [`EngineError::Page`] if a page is damaged, [`EngineError::Io`] if the file cannot be read.
+    /// [`EngineError::DamagedPage`] if a page is damaged, [`EngineError::Io`] if the file cannot be read.
     pub fn check(&self, meta: &MetaPage, what: PageCheckScope) -> Result<Option<FirstKeyOffset>> {
         let mut walk = PageWalk {
             file: self,
@@ -279,7 +279,7 @@ impl PageWalk<'_> {
         if bytes == 0 {
             return Err(DamagedPage { page, rule: "a value on pages of its own has bytes" }.into());
         }
-        let pages = overflow_pages(bytes.into(), self.meta.page_size);
+        let pages = overflow_page_count(bytes.into(), self.meta.page_size);
         self.take_stored(first, pages)?;
         if self.with_heads {
             let mut head = [0; PAGE_HEAD_BYTES];

@@ -32,7 +32,7 @@ pub struct LmdbReaderEntry {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LmdbStat {
     /// The number of the newest commit.
-    pub version: u64,
+    pub newest_commit: u64,
     /// Who has it open for writing, where the system names it; `None` if nobody has.
     pub writers: Option<Vec<FileHolderProcess>>,
     /// Most bytes that the store can have as this process has opened it.
@@ -40,15 +40,15 @@ pub struct LmdbStat {
     /// Bytes of the file.
     pub file_bytes: u64,
     /// Bytes of a page.
-    pub page_bytes: u64,
+    pub page_size: u64,
     /// Pages that were ever used.
-    pub pages: u64,
+    pub ever_used_pages: u64,
     /// Pages with keys and values, and the two meta pages.
     pub used_pages: u64,
     /// The other processes that have it open for reading.
     pub readers: Vec<LmdbReaderEntry>,
     /// Entries of processes that have died, which were removed when the store was opened.
-    pub dead_readers: u64,
+    pub removed_dead_readers: u64,
     /// The state that a power failure leaves; `None` if no state is kept.
     pub durable: Option<DurableState>,
 }
@@ -64,15 +64,15 @@ impl LmdbEngine {
         let data = fs::metadata(self.folder.join(DATA_FILE)).map_err(EngineError::io("the store cannot be read"))?;
         let in_tree = stat.branch_pages + stat.leaf_pages + stat.overflow_pages;
         Ok(LmdbStat {
-            version: info.last_txn_id as u64,
+            newest_commit: info.last_txn_id as u64,
             writers: LmdbEngine::writers_of(&self.folder)?,
             map_bytes: info.map_size as u64,
             file_bytes: data.len(),
-            page_bytes: u64::from(stat.page_size),
-            pages: info.last_page_number as u64 + 1,
+            page_size: u64::from(stat.page_size),
+            ever_used_pages: info.last_page_number as u64 + 1,
             used_pages: in_tree as u64 + META_PAGES,
             readers: readers(&self.folder, &self.environment)?,
-            dead_readers: self.dead_readers,
+            removed_dead_readers: self.dead_readers,
             durable: LmdbCheckpoint::state(&self.folder)?,
         })
     }
@@ -81,7 +81,7 @@ impl LmdbEngine {
 impl LmdbStat {
     /// Pages that later commits use again, with those in which LMDB lists them.
     pub fn free_pages(&self) -> u64 {
-        self.pages.saturating_sub(self.used_pages)
+        self.ever_used_pages.saturating_sub(self.used_pages)
     }
 }
 
@@ -89,7 +89,7 @@ impl LmdbStat {
 /// all bits are set if there is none), and the process (4 bytes; 0: the entry is free).
 fn readers(folder: &Path, environment: &Environment) -> Result<Vec<LmdbReaderEntry>> {
     let context = "the table of readers cannot be read";
-    if !environment.has_reader_table() {
+    if !environment.uses_reader_table() {
         return Ok(Vec::new());
     }
     let table = File::open(folder.join(LOCK_FILE)).map_err(EngineError::io(context))?;

@@ -9,7 +9,7 @@ use h5live_model::WatchEvent;
 use h5live_swmr::{InotifySource, Poller, ProbeResult};
 
 use super::environment::Environment;
-use super::files::{DATA_FILE, WRITER_FILE};
+use super::files::{DATA_FILE, WRITER_LOCK_FILE};
 use crate::engine::{EngineError, EngineWatch, Result};
 
 /// Watches the number of the newest commit. That the lock of writers is closed ends a wait, too.
@@ -25,7 +25,7 @@ impl LmdbWatch {
     /// [`EngineError::Io`] if a file cannot be opened.
     pub fn new(environment: Arc<Environment>, folder: &Path) -> Result<Self> {
         let open = |name| File::open(folder.join(name)).map_err(EngineError::io("the store cannot be watched"));
-        let (data, writer) = (open(DATA_FILE)?, open(WRITER_FILE)?);
+        let (data, writer) = (open(DATA_FILE)?, open(WRITER_LOCK_FILE)?);
         // In this order: later commits are reported.
         let poller = Poller::new(InotifySource::of_files(&[&data, &writer]));
         let seen = environment.newest_commit();

@@ -88,7 +88,7 @@ impl Heartbeat {
     }
 
     /// The session whose heartbeat it is.
-    pub fn session(&self) -> u64 {
+    pub fn session_id(&self) -> u64 {
         self.session
     }
 

@@ -10,7 +10,7 @@ use object_store::ObjectStore;
 use object_store::local::LocalFileSystem;
 use object_store::path::Path as ObjectPath;
 
-use super::location_errors::LocationErrors;
+use super::location_errors::LocationErrorMapper;
 use crate::engine::{EngineError, Result};
 
 /// Where a store is.
@@ -38,7 +38,8 @@ impl SlateLocation {
         }
         let name: Arc<str> = folder.to_string_lossy().into();
         let store = LocalFileSystem::new_with_prefix(folder);
-        let store = store.map_err(LocationErrors(name.clone()).object_store_error("the folder cannot be opened"))?;
+        let store =
+            store.map_err(LocationErrorMapper(name.clone()).object_store_error("the folder cannot be opened"))?;
         Ok(SlateLocation {
             name,
             store: Arc::new(store.with_fsync(fsync_writes)),
@@ -54,7 +55,7 @@ impl SlateLocation {
     /// the cloud.
     pub fn cloud(cloud: Cloud, bucket: &str, prefix: &str, options: &ObjectOptions) -> Result<Self> {
         let name: Arc<str> = format!("{}://{bucket}/{prefix}", cloud.scheme()).into();
-        let failures = LocationErrors(name.clone());
+        let failures = LocationErrorMapper(name.clone());
         let place = ObjectStoreLocation::Bucket { cloud, bucket: bucket.to_owned() };
         let store =
             place.build_retrying_store(options).map_err(failures.client_error("the object store cannot be reached"))?;
@@ -76,8 +77,8 @@ impl SlateLocation {
     }
 
     /// Errors that name it.
-    pub(super) fn failures(&self) -> LocationErrors {
-        LocationErrors(self.name.clone())
+    pub(super) fn failures(&self) -> LocationErrorMapper {
+        LocationErrorMapper(self.name.clone())
     }
 
     /// What errors of engines call it.

@@ -27,9 +27,9 @@ impl StdError for PlacedFailure {}
 
 /// Makes errors that name the location of a store.
 #[derive(Debug, Clone)]
-pub struct LocationErrors(pub Arc<str>);
+pub struct LocationErrorMapper(pub Arc<str>);
 
-impl LocationErrors {
+impl LocationErrorMapper {
     /// An error of SlateDB. `context` says what was tried.
     pub fn slate_error(&self, context: &'static str) -> impl FnOnce(slatedb::Error) -> EngineError {
         let failures = self.clone();
@@ -104,8 +104,8 @@ pub fn is_not_found(error: &slatedb::Error) -> bool {
 mod tests {
     use super::*;
 
-    fn failures() -> LocationErrors {
-        LocationErrors("s3://bucket/run".into())
+    fn failures() -> LocationErrorMapper {
+        LocationErrorMapper("s3://bucket/run".into())
     }
 
     #[test]

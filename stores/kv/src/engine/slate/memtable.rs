@@ -45,7 +45,7 @@ impl Memtable {
     }
 
     /// About how much memory the writes take (bytes).
-    pub fn bytes(&self) -> usize {
+    pub fn memory_bytes(&self) -> usize {
         self.entries.read().bytes
     }
 
@@ -71,7 +71,7 @@ impl Memtable {
     }
 
     /// The first keys of a range that were written up to a sequence number, at most so many, with their values.
-    pub fn range(&self, start: Bound<&[u8]>, end: Bound<&[u8]>, sequence: u64, most: usize) -> Vec<Written> {
+    pub fn range(&self, start: Bound<&[u8]>, end: Bound<&[u8]>, sequence: u64, limit: usize) -> Vec<MemtableEntry> {
         // Of one key, the newest version is first and the version 0, which no write has, last.
         let start = match start {
             Bound::Included(key) => Bound::Included((Bytes::copy_from_slice(key), Reverse(u64::MAX))),
@@ -83,12 +83,12 @@ impl Memtable {
             Bound::Excluded(key) => Bound::Excluded((Bytes::copy_from_slice(key), Reverse(u64::MAX))),
             Bound::Unbounded => Bound::Unbounded,
         };
-        let mut found: Vec<Written> = Vec::new();
+        let mut found: Vec<MemtableEntry> = Vec::new();
         for ((key, Reverse(written)), value) in self.entries.read().by_key.range((start, end)) {
             if *written > sequence || found.last().is_some_and(|last| last.0 == *key) {
                 continue;
             }
-            if found.len() == most {
+            if found.len() == limit {
                 break;
             }
             found.push((key.clone(), value.clone()));
@@ -98,7 +98,7 @@ impl Memtable {
 }
 
 /// A key and what was written to it.
-pub type Written = (Bytes, Option<Bytes>);
+pub type MemtableEntry = (Bytes, Option<Bytes>);
 
 #[cfg(test)]
 mod tests {
@@ -147,6 +147,6 @@ mod tests {
         let newer = sample().after(3);
         assert_eq!(newer.get(b"b", 9), None);
         assert_eq!(newer.get(b"a", 9), Some(None));
-        assert!(newer.bytes() < sample().bytes());
+        assert!(newer.memory_bytes() < sample().memory_bytes());
     }
 }

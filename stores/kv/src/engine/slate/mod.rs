@@ -67,7 +67,7 @@ impl SlateEngine {
         let session = Arc::new(SlateSession {
             runtime: Arc::new(runtime),
             location,
-            options: options.bounded(),
+            options: options.with_clamped_times(),
             signal: Arc::new(CommitSignal::default()),
         });
         let location = session.location.clone();
@@ -75,7 +75,7 @@ impl SlateEngine {
         let is_there = session.block_on_object_store("the key-value store cannot be reached", is_there)?;
         match mode {
             // A store that was not finished has no keys.
-            Mode::CreateNew if is_there && holds_keys(&*SlateReader::open(session.clone())?.view()?)? => {
+            Mode::CreateNew if is_there && holds_keys(&*SlateReader::open(session.clone())?.refreshed_view()?)? => {
                 return Err(EngineError::Occupied(session.location.path()));
             }
             Mode::Create | Mode::CreateNew => {}
@@ -110,14 +110,14 @@ impl Engine for SlateEngine {
     fn view(&self) -> Result<Arc<dyn View>> {
         Ok(match &self.role {
             SlateRole::Writer(writer) => Arc::new(writer.view()?),
-            SlateRole::Reader(reader) => reader.view()?,
+            SlateRole::Reader(reader) => reader.refreshed_view()?,
         })
     }
 
-    fn version(&self) -> Result<u64> {
+    fn newest_version(&self) -> Result<u64> {
         match &self.role {
-            SlateRole::Writer(_) => Ok(self.session.signal.version()),
-            SlateRole::Reader(reader) => Ok(reader.view()?.version()),
+            SlateRole::Writer(_) => Ok(self.session.signal.newest_version()),
+            SlateRole::Reader(reader) => Ok(reader.refreshed_view()?.version()),
         }
     }
 

@@ -43,7 +43,7 @@ const MIN_CHECKPOINT_LIFETIME: Duration = Duration::from_secs(1);
 impl SlateOptions {
     /// The same with each time in its bounds.
     #[must_use]
-    pub fn bounded(&self) -> Self {
+    pub fn with_clamped_times(&self) -> Self {
         let interval = |time: Duration| time.clamp(INTERVALS.0, INTERVALS.1);
         SlateOptions {
             poll_interval: interval(self.poll_interval),

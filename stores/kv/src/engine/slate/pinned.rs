@@ -38,8 +38,8 @@ pub struct PinnedTables {
     /// The number of the last write that is in the tables.
     pub last_sequence: u64,
     /// The last file of the write-ahead log whose writes are all in the tables.
-    pub last_log_file: u64,
-    pub made: Instant,
+    pub last_wal_file_in_tables: u64,
+    pub pinned_at: Instant,
     checkpoint: slatedb::CheckpointCreateResult,
     renewed: Mutex<Instant>,
     is_released: AtomicBool,
@@ -68,9 +68,9 @@ impl PinnedTables {
         let manifest = tables.manifest();
         Ok(PinnedTables {
             last_sequence: manifest.last_l0_seq(),
-            last_log_file: manifest.replay_after_wal_id(),
+            last_wal_file_in_tables: manifest.replay_after_wal_id(),
             tables,
-            made,
+            pinned_at: made,
             checkpoint,
             renewed: Mutex::new(made),
             is_released: AtomicBool::new(false),
@@ -79,7 +79,7 @@ impl PinnedTables {
     }
 
     /// Lets the checkpoint live on, if half of its life is over.
-    pub async fn renew(&self) -> Result<(), slatedb::Error> {
+    pub async fn renew_if_due(&self) -> Result<(), slatedb::Error> {
         let now = Instant::now();
         if now.saturating_duration_since(*self.renewed.lock()) < self.pins.lifetime / 2 {
             return Ok(());

@@ -62,7 +62,7 @@ impl SlateReader {
     pub fn open(session: Arc<SlateSession>) -> Result<Arc<Self>> {
         let pins = Arc::new(CheckpointContext {
             location: session.location.clone(),
-            admin: session.admin(),
+            admin: session.new_admin(),
             cache: session.new_cache(),
             lifetime: session.options.checkpoint_lifetime,
             runtime: session.runtime.clone(),
@@ -70,12 +70,12 @@ impl SlateReader {
         let log = || WalReader::new(session.location.prefix.clone(), session.location.store.clone());
         let (first_log, first_pins) = (log(), pins.clone());
         let tail = session.block_on_slate(CONTEXT, async move {
-            let mut tail = TablesWithWalTail::of(PinnedTables::pin_newest(first_pins).await?);
+            let mut tail = TablesWithWalTail::with_empty_tail(PinnedTables::pin_newest(first_pins).await?);
             tail.replay_new_files(&first_log).await?;
             Ok(tail)
         })?;
         let newest = Arc::new(ReaderView { session: session.clone(), state: tail.clone() });
-        session.signal.announce_commit(tail.sequence);
+        session.signal.announce_commit(tail.last_sequence);
         let progress = ReadProgress { tail, looked_for_tables: Instant::now(), earlier: Vec::new() };
         let reader = Arc::new(SlateReader {
             log: log(),
@@ -96,7 +96,7 @@ impl SlateReader {
     ///
     /// # Errors
     /// As [`SlateReader::open`].
-    pub fn view(self: &Arc<Self>) -> Result<Arc<ReaderView>> {
+    pub fn refreshed_view(self: &Arc<Self>) -> Result<Arc<ReaderView>> {
         let reader = self.clone();
         self.session.block_on_slate(CONTEXT, async move { reader.catch_up().await })?;
         Ok(self.newest.lock().clone())
@@ -133,12 +133,12 @@ impl SlateReader {
 
     fn publish(&self, tail: &TablesWithWalTail) {
         let mut newest = self.newest.lock();
-        let is_same = newest.state.sequence == tail.sequence && Arc::ptr_eq(&newest.state.tables, &tail.tables);
+        let is_same = newest.state.last_sequence == tail.last_sequence && Arc::ptr_eq(&newest.state.tables, &tail.tables);
         if !is_same {
             *newest = Arc::new(ReaderView { session: self.session.clone(), state: tail.clone() });
         }
         drop(newest);
-        self.session.signal.announce_commit(tail.sequence);
+        self.session.signal.announce_commit(tail.last_sequence);
     }
 
     /// Moves to newer tables if it is time to, and keeps alive what is in use.
@@ -147,10 +147,10 @@ impl SlateReader {
         let manifest = manifest.ok_or_else(|| SlateError::data("the store is no longer there".to_owned()))?;
         let tail = &progress.tail;
         // Files of the log that are in tables are deleted after a while.
-        let is_behind = manifest.replay_after_wal_id() > tail.last_file;
-        let is_large = tail.memtable.bytes() > MAX_MEMTABLE_BYTES || tail.tables.made.elapsed() > MAX_TABLES_AGE;
+        let is_behind = manifest.replay_after_wal_id() > tail.last_wal_file;
+        let is_large = tail.memtable.memory_bytes() > MAX_MEMTABLE_BYTES || tail.tables.pinned_at.elapsed() > MAX_TABLES_AGE;
         let is_newer = manifest.last_l0_seq() > tail.tables.last_sequence;
-        if is_behind || (is_large && is_newer) || tail.tables.renew().await.is_err() {
+        if is_behind || (is_large && is_newer) || tail.tables.renew_if_due().await.is_err() {
             let tables = PinnedTables::pin_newest(self.pins.clone()).await?;
             let newer = progress.tail.rebase_onto(tables);
             let earlier = std::mem::replace(&mut progress.tail, newer);
@@ -159,7 +159,7 @@ impl SlateReader {
         progress.earlier.retain(|tables| tables.strong_count() > 0);
         for tables in progress.earlier.iter().filter_map(Weak::upgrade) {
             // A state whose checkpoint is gone may be lost to its views; others go on.
-            let _ = tables.renew().await;
+            let _ = tables.renew_if_due().await;
         }
         progress.looked_for_tables = Instant::now();
         Ok(())
@@ -177,7 +177,7 @@ impl SlateReader {
         };
         let late = || failures.io_error(CONTEXT)(std::io::ErrorKind::TimedOut.into());
         let polled = tokio::time::timeout(MAX_POLL_TIME, work).await.unwrap_or_else(|_| Err(late()));
-        polled.inspect_err(|error| self.session.signal.announce_failure(error)).is_ok()
+        polled.inspect_err(|error| self.session.signal.announce_poll_failure(error)).is_ok()
     }
 
     /// Ends looking for commits, and lets go of the newest state.

@@ -24,7 +24,7 @@ pub struct ReaderView {
 
 impl fmt::Debug for ReaderView {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ReaderView").field("version", &self.state.sequence).finish_non_exhaustive()
+        f.debug_struct("ReaderView").field("version", &self.state.last_sequence).finish_non_exhaustive()
     }
 }
 
@@ -54,7 +54,7 @@ impl ReaderView {
     fn merge(&self, at: &mut ScanPosition, piece: &ScanBatch, each: &mut dyn FnMut(&[u8], &[u8]) -> bool) -> bool {
         let Some(last) = piece.pairs.last() else { return true };
         let end = Bound::Included(&*last.key);
-        let written = self.state.memtable.range(at.start(), end, self.state.sequence, usize::MAX);
+        let written = self.state.memtable.range(at.start(), end, self.state.last_sequence, usize::MAX);
         let mut written = written.iter().peekable();
         for pair in &piece.pairs {
             while let Some((key, value)) = written.next_if(|(key, _)| *key < pair.key) {
@@ -78,7 +78,7 @@ impl ReaderView {
     /// The writes behind the last key of the tables.
     fn scan_rest(&self, at: &mut ScanPosition, each: &mut dyn FnMut(&[u8], &[u8]) -> bool) {
         loop {
-            let rest = self.state.memtable.range(at.start(), at.end(), self.state.sequence, REST_KEYS);
+            let rest = self.state.memtable.range(at.start(), at.end(), self.state.last_sequence, REST_KEYS);
             let Some((last, _)) = rest.last() else { return };
             at.done = Some(last.clone());
             for (key, value) in &rest {
@@ -92,11 +92,11 @@ impl ReaderView {
 
 impl View for ReaderView {
     fn version(&self) -> u64 {
-        self.state.sequence
+        self.state.last_sequence
     }
 
     fn get(&self, key: &[u8], found: &mut dyn FnMut(&[u8])) -> Result<bool> {
-        let value = match self.state.memtable.get(key, self.state.sequence) {
+        let value = match self.state.memtable.get(key, self.state.last_sequence) {
             Some(written) => written,
             None => {
                 let (tables, key) = (self.state.tables.clone(), Bytes::copy_from_slice(key));
@@ -134,7 +134,7 @@ impl View for ReaderView {
         }
     }
 
-    fn share(&self, _: &[u8], _: u64) -> Result<Option<SharedBytes>> {
+    fn share_prefix(&self, _: &[u8], _: u64) -> Result<Option<SharedBytes>> {
         Ok(None)
     }
 }

@@ -74,7 +74,7 @@ impl SlateSession {
     }
 
     /// What reads and changes the store's own description.
-    pub fn admin(&self) -> Admin {
+    pub fn new_admin(&self) -> Admin {
         AdminBuilder::new(self.location.prefix.clone(), self.location.store.clone()).build()
     }
 

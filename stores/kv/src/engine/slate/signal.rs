@@ -49,7 +49,7 @@ impl CommitSignal {
     }
 
     /// Looking for commits has failed.
-    pub fn announce_failure(&self, why: &EngineError) {
+    pub fn announce_poll_failure(&self, why: &EngineError) {
         self.update(|known| {
             let since = known.failing.as_ref().map_or_else(Instant::now, |(since, _)| *since);
             known.failing = Some((since, why.to_string()));
@@ -66,12 +66,12 @@ impl CommitSignal {
 
     /// Whether the last look for commits has failed.
     #[cfg(test)]
-    pub fn is_failing(&self) -> bool {
+    pub fn is_poll_failing(&self) -> bool {
         self.known.lock().failing.is_some()
     }
 
     /// The number of the newest commit that is known.
-    pub fn version(&self) -> u64 {
+    pub fn newest_version(&self) -> u64 {
         self.known.lock().version
     }
 }
@@ -148,7 +148,7 @@ mod tests {
     fn a_failure_that_is_over_is_forgotten() {
         let signal = Arc::new(CommitSignal::default());
         let mut watch = SlateWatch::new(signal.clone());
-        signal.announce_failure(&EngineError::ReadOnly);
+        signal.announce_poll_failure(&EngineError::ReadOnly);
         let long_ago = Instant::now().checked_sub(FAILURE_PATIENCE * 2).unwrap();
         signal.update(|known| known.failing = Some((long_ago, "no route".to_owned())));
         assert!(watch.wait(Duration::MAX).unwrap_err().to_string().contains("no route"));

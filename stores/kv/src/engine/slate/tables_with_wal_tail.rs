@@ -20,18 +20,18 @@ pub struct TablesWithWalTail {
     pub tables: Arc<PinnedTables>,
     pub memtable: Arc<Memtable>,
     /// The last file of the log that was read.
-    pub last_file: u64,
+    pub last_wal_file: u64,
     /// The number of the last write.
-    pub sequence: u64,
+    pub last_sequence: u64,
 }
 
 impl TablesWithWalTail {
     /// The state of the tables.
-    pub fn of(tables: PinnedTables) -> Self {
+    pub fn with_empty_tail(tables: PinnedTables) -> Self {
         TablesWithWalTail {
             memtable: Arc::default(),
-            last_file: tables.last_log_file,
-            sequence: tables.last_sequence,
+            last_wal_file: tables.last_wal_file_in_tables,
+            last_sequence: tables.last_sequence,
             tables: Arc::new(tables),
         }
     }
@@ -41,8 +41,8 @@ impl TablesWithWalTail {
     pub fn rebase_onto(&self, tables: PinnedTables) -> Self {
         TablesWithWalTail {
             memtable: Arc::new(self.memtable.after(tables.last_sequence)),
-            last_file: self.last_file.max(tables.last_log_file),
-            sequence: self.sequence.max(tables.last_sequence),
+            last_wal_file: self.last_wal_file.max(tables.last_wal_file_in_tables),
+            last_sequence: self.last_sequence.max(tables.last_sequence),
             tables: Arc::new(tables),
         }
     }
@@ -51,12 +51,12 @@ impl TablesWithWalTail {
     pub async fn replay_new_files(&mut self, log: &WalReader) -> Result<(), slatedb::Error> {
         let mut window = 1;
         loop {
-            let files = (1..=window).map(|ahead| read_file(log, self.last_file + ahead, self.tables.last_sequence));
+            let files = (1..=window).map(|ahead| read_file(log, self.last_wal_file + ahead, self.tables.last_sequence));
             for file in join_all(files).await {
                 let Some(writes) = file? else { return Ok(()) };
-                self.sequence = writes.iter().map(|write| write.sequence).fold(self.sequence, u64::max);
+                self.last_sequence = writes.iter().map(|write| write.sequence).fold(self.last_sequence, u64::max);
                 self.memtable.insert(writes);
-                self.last_file += 1;
+                self.last_wal_file += 1;
             }
             window = (window * 2).min(MAX_PARALLEL_FILES);
         }

@@ -22,7 +22,7 @@ fn commit(engine: &SlateEngine, number: u8) -> Result<()> {
 }
 
 fn number(view: &Arc<dyn View>) -> Option<Vec<u8>> {
-    ViewWithEdits::of(view).get(b"number").unwrap()
+    ViewWithEdits::without_edits(view).get(b"number").unwrap()
 }
 
 /// Has each look at a part of the store fail, as if the server did not answer.
@@ -45,7 +45,7 @@ fn a_reader_goes_on_after_a_failure_of_the_object_store() {
     let reader = open(folder.path(), Mode::SwmrRead, 2);
     let mut watch = reader.watch().unwrap();
     break_part(folder.path(), "wal");
-    while !reader.session.signal.is_failing() {
+    while !reader.session.signal.is_poll_failing() {
         std::thread::yield_now();
     }
     let error = reader.view().unwrap_err();
@@ -54,7 +54,7 @@ fn a_reader_goes_on_after_a_failure_of_the_object_store() {
     commit(&writer, 2).unwrap();
     assert_eq!(watch.wait(Duration::MAX).unwrap(), WatchEvent::Changed);
     assert_eq!(number(&reader.view().unwrap()), Some(vec![2]));
-    assert!(!reader.session.signal.is_failing());
+    assert!(!reader.session.signal.is_poll_failing());
 }
 
 #[test]
@@ -97,7 +97,7 @@ fn a_reader_whose_part_of_the_log_is_gone_takes_the_tables() {
 
 /// Files of the log that who opens the store reads, since their writes are in no table.
 fn unwritten_log_files(engine: &SlateEngine, folder: &Path) -> u64 {
-    let admin = engine.session.admin();
+    let admin = engine.session.new_admin();
     let manifest =
         engine.session.block_on_slate("the manifest", async move { admin.read_manifest(None).await }).unwrap().unwrap();
     let number = |file: fs::DirEntry| file.path().file_stem()?.to_str()?.parse::<u64>().ok();

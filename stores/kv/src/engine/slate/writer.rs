@@ -14,7 +14,7 @@ use super::heartbeat::Heartbeat;
 use super::pinned::MAX_OPERATION_RETRIES;
 use super::scan::{RangeReader, bounds, scan_options};
 use super::session::SlateSession;
-use crate::engine::{EditBatch, EngineError, KeySpan, Result, StoredRecord, SyncPolicy, View};
+use crate::engine::{EditBatch, EngineError, KeyCountRecord, KeySpan, Result, SyncPolicy, View};
 
 /// After so many files of the log their writes go into a table: a reader that opens the store reads the files behind it.
 /// SlateDB by itself waits for 4,096 of them.
@@ -104,7 +104,7 @@ impl SlateWriter {
     /// Writes edits as one batch.
     ///
     /// # Errors
-    /// [`EngineError::Fenced`], [`EngineError::NotDurable`], [`EngineError::Full`], [`EngineError::Io`]. After a failure
+    /// [`EngineError::Fenced`], [`EngineError::DurabilityDisabled`], [`EngineError::Full`], [`EngineError::Io`]. After a failure
     /// of the object store, the batch may be in the store or not.
     pub fn commit(&self, edits: &EditBatch, publish: PublishLevel) -> Result<()> {
         if self.heartbeat.lock().is_none() {
@@ -112,13 +112,13 @@ impl SlateWriter {
         }
         let waits = match self.session.options.sync {
             SyncPolicy::Always => true,
-            SyncPolicy::Durable => publish == PublishLevel::Durable,
-            SyncPolicy::Never if publish == PublishLevel::Durable => return Err(EngineError::NotDurable),
+            SyncPolicy::DurableOnly => publish == PublishLevel::Durable,
+            SyncPolicy::Never if publish == PublishLevel::Durable => return Err(EngineError::DurabilityDisabled),
             SyncPolicy::Never => false,
         };
         let counts = if edits.deferred_key_counts().next().is_some() {
             let view = self.view()?;
-            edits.count_records(|key| view.has(key))?
+            edits.key_count_records(|key| view.has(key))?
         } else {
             Vec::new()
         };
@@ -178,7 +178,7 @@ impl SlateWriter {
         let db = self.db.clone();
         let bytes = self.unwritten_bytes.load(Ordering::Relaxed) + MAX_TABLE_BYTES;
         let closed = self.session.block_on_slate_sized(WRITE_CONTEXT, bytes, async move { db.close().await });
-        let (location, session) = (self.session.location.clone(), heartbeat.session());
+        let (location, session) = (self.session.location.clone(), heartbeat.session_id());
         let retracted = self.session.block_on_object_store(HEARTBEAT_CONTEXT, Heartbeat::retract(location, session));
         self.session.signal.close();
         closed.map_err(|error| self.fencing(error))?;
@@ -187,7 +187,7 @@ impl SlateWriter {
 }
 
 /// Edits as one batch, with the numbers of keys that they change.
-fn batch(edits: &EditBatch, counts: &[StoredRecord<'_>]) -> WriteBatch {
+fn batch(edits: &EditBatch, counts: &[KeyCountRecord<'_>]) -> WriteBatch {
     let mut batch = WriteBatch::new();
     for (key, value) in edits.iter() {
         match value {
@@ -241,7 +241,7 @@ impl View for WriterView {
         Ok(())
     }
 
-    fn share(&self, _: &[u8], _: u64) -> Result<Option<SharedBytes>> {
+    fn share_prefix(&self, _: &[u8], _: u64) -> Result<Option<SharedBytes>> {
         Ok(None)
     }
 }

@@ -88,13 +88,13 @@ fn wire_chunk_dims(w: &mut impl Wire, version: u8, dims: &mut Vec<u64>) -> WireR
 fn wire_sources(w: &mut impl Wire, sources: &mut Vec<VirtualSource>, space: &mut Dataspace) -> WireResult<()> {
     let mut count = sources.len() as u64;
     w.u64("mappings", &mut count)?;
-    let count = w.bounded("mappings", count, MIN_MAPPING_BYTES)?;
+    let count = w.bounded_count("mappings", count, MIN_MAPPING_BYTES)?;
     if w.is_decoding() {
         sources.resize_with(count, VirtualSource::default);
     }
     for source in sources {
-        w.terminated("source file", &mut source.file)?;
-        w.terminated("source dataset", &mut source.dataset)?;
+        w.nul_terminated_name("source file", &mut source.file)?;
+        w.nul_terminated_name("source dataset", &mut source.dataset)?;
         let (mut from, mut to) = if w.is_decoding() {
             Default::default()
         } else {

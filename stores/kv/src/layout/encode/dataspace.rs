@@ -65,7 +65,7 @@ impl Record for EncodedDataspace {
         w.set_widths(Widths { length: width.ok_or_else(|| w.fault("size of sizes", fault))?, ..outer });
         // What cannot be encoded fails below, with the name of the field.
         let extent = if w.is_decoding() { 0 } else { encoded_len(&self.space, w.widths()).unwrap_or(0) };
-        let extent = w.derived("extent size", Width::FOUR, extent as u64)?;
+        let extent = w.derived_uint("extent size", Width::FOUR, extent as u64)?;
         let start = w.position();
         w.record(&mut self.space)?;
         let used = w.position().saturating_sub(start) as u64;

@@ -17,11 +17,11 @@ pub(super) struct EncodedDatatype(pub DatatypeMessage);
 impl EncodedDatatype {
     /// The type as it is in memory, in the version that the library gives to new types.
     pub fn new(datatype: &Datatype) -> Self {
-        EncodedDatatype(DatatypeMessage { version: 1, datatype: memory_form::in_memory(datatype) })
+        EncodedDatatype(DatatypeMessage { min_version: 1, datatype: memory_form::in_memory(datatype) })
     }
 
     /// The type as it is in the container.
-    pub fn datatype(&self) -> Datatype {
+    pub fn container_datatype(&self) -> Datatype {
         memory_form::in_container(&self.0.datatype)
     }
 }
@@ -51,5 +51,5 @@ pub fn encode_datatype(datatype: &Datatype) -> Result<Vec<u8>> {
 /// # Errors
 /// [`RecordFormatError::Decode`].
 pub fn decode_datatype(bytes: &[u8]) -> Result<Datatype> {
-    Ok(decode::<EncodedDatatype>(bytes, Widths::default())?.datatype())
+    Ok(decode::<EncodedDatatype>(bytes, Widths::default())?.container_datatype())
 }

@@ -15,7 +15,7 @@ impl Record for EncodedPiece {
     fn wire(&mut self, w: &mut impl Wire) -> WireResult<()> {
         let length = wire_count(w, "name length", self.0.name.as_bytes().len().saturating_add(1), 1)?;
         let start = w.position();
-        w.terminated("name", &mut self.0.name)?;
+        w.nul_terminated_name("name", &mut self.0.name)?;
         let used = w.position().saturating_sub(start);
         w.require("name length", length == used, length as u64, "that of the name with its NUL")?;
         wire_sized(w, "offset", &mut self.0.offset)?;

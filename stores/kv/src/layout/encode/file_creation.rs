@@ -64,8 +64,8 @@ impl PropertyClass for FileCreationProperties {
     const LEVELS: &'static [&'static [&'static str]] =
         &[NAMES, GroupCreationProperties::NAMES, ObjectCreationProperties::NAMES];
 
-    fn is_set(&self, property: &str) -> bool {
-        file_property(property).is_none() && self.root.is_set(property)
+    fn is_encoded_first(&self, property: &str) -> bool {
+        file_property(property).is_none() && self.root.is_encoded_first(property)
     }
 
     fn wire_value(&mut self, property: &str, w: &mut impl Wire) -> WireResult<()> {

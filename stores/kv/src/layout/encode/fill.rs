@@ -106,12 +106,12 @@ impl Record for EncodedFill {
             FillValue::Default => 0,
             FillValue::Value(_) => bytes.len() as u64,
         };
-        let size = w.derived("size", Width::EIGHT, size)?;
+        let size = w.derived_uint("size", Width::EIGHT, size)?;
         if size == 0 || size.cast_signed() < 0 {
             self.value = if size == 0 { FillValue::Default } else { FillValue::Undefined };
             return Ok(());
         }
-        let size = w.bounded("size", size, 1)?;
+        let size = w.bounded_count("size", size, 1)?;
         w.bytes("fill value", size, &mut bytes)?;
         self.value = FillValue::Value(bytes);
         let mut datatype = EncodedDatatype::new(&self.datatype);
@@ -122,7 +122,7 @@ impl Record for EncodedFill {
         w.record(&mut datatype)?;
         let used = w.position().saturating_sub(start);
         w.require("datatype length", length == used, length as u64, "that of the datatype")?;
-        self.datatype = datatype.datatype();
+        self.datatype = datatype.container_datatype();
         Ok(())
     }
 }

@@ -14,11 +14,11 @@ pub struct GroupCreationProperties {
     /// How its links are kept.
     pub links: LinkOrAttributeStorageSpec,
     /// Bytes that the local heap of an old group begins with; 0 for the library's choice.
-    pub heap_hint: u32,
+    pub local_heap_size_hint: u32,
     /// Links that are expected.
     pub expected_links: u16,
     /// Bytes of a name that are expected.
-    pub expected_name_bytes: u16,
+    pub expected_name_length: u16,
 }
 
 impl Default for GroupCreationProperties {
@@ -26,9 +26,9 @@ impl Default for GroupCreationProperties {
         GroupCreationProperties {
             object: ObjectCreationProperties::default(),
             links: LinkOrAttributeStorageSpec::default(),
-            heap_hint: 0,
+            local_heap_size_hint: 0,
             expected_links: 4,
-            expected_name_bytes: 8,
+            expected_name_length: 8,
         }
     }
 }
@@ -63,11 +63,11 @@ impl GroupCreationProperties {
     }
 
     fn wire_group_info(&mut self, w: &mut impl Wire) -> WireResult<()> {
-        w.u32("heap hint", &mut self.heap_hint)?;
+        w.u32("heap hint", &mut self.local_heap_size_hint)?;
         w.u16("most compact links", &mut self.links.max_compact)?;
         w.u16("fewest dense links", &mut self.links.min_dense)?;
         w.u16("expected links", &mut self.expected_links)?;
-        w.u16("expected bytes of a name", &mut self.expected_name_bytes)
+        w.u16("expected bytes of a name", &mut self.expected_name_length)
     }
 }
 
@@ -76,7 +76,7 @@ impl PropertyClass for GroupCreationProperties {
     const LEVELS: &'static [&'static [&'static str]] =
         &[GroupCreationProperties::NAMES, ObjectCreationProperties::NAMES];
 
-    fn is_set(&self, property: &str) -> bool {
+    fn is_encoded_first(&self, property: &str) -> bool {
         let default = GroupCreationProperties::default();
         match property {
             LINK_INFO => self.links.order != default.links.order,

@@ -7,7 +7,7 @@ use h5live_model::{
 
 /// The sizes of elements that lead elsewhere, in a container (bytes): a length and a UUID; a token; a length and a UUID;
 /// two bytes, a length and a UUID.
-pub const VLEN_AND_REFERENCE_SIZES: VlenAndReferenceSizes =
+pub const STORED_VLEN_AND_REFERENCE_SIZES: VlenAndReferenceSizes =
     VlenAndReferenceSizes { vlen: 20, object: 16, region: 20, standard: 22 };
 
 /// Bytes of a sequence in the memory of a program (`hvl_t`, with pointers of 8 bytes).
@@ -31,8 +31,8 @@ fn size_in_memory(datatype: &Datatype) -> Option<u32> {
 
 fn size_in_container(datatype: &Datatype) -> Option<u32> {
     match datatype {
-        Datatype::VarLen(_) => Some(VLEN_AND_REFERENCE_SIZES.vlen),
-        Datatype::Reference(t) => Some(VLEN_AND_REFERENCE_SIZES.reference_size(t.kind)),
+        Datatype::VarLen(_) => Some(STORED_VLEN_AND_REFERENCE_SIZES.vlen),
+        Datatype::Reference(t) => Some(STORED_VLEN_AND_REFERENCE_SIZES.reference_size(t.kind)),
         _ => None,
     }
 }

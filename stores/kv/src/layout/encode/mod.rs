@@ -20,6 +20,6 @@ pub use dataspace::{decode_dataspace, encode_dataspace};
 pub use datatype::{decode_datatype, encode_datatype};
 pub use file_creation::FileCreationProperties;
 pub use group_creation::GroupCreationProperties;
-pub use memory_form::VLEN_AND_REFERENCE_SIZES;
+pub use memory_form::STORED_VLEN_AND_REFERENCE_SIZES;
 pub use object_creation::{DatatypeCreationProperties, MapCreationProperties, ObjectCreationProperties};
 pub use property_list::{PropertyClass, decode_properties, encode_properties};

@@ -12,7 +12,7 @@ pub struct ObjectCreationProperties {
     /// How its attributes are kept.
     pub attributes: LinkOrAttributeStorageSpec,
     /// Whether it is kept when it was touched.
-    pub times: bool,
+    pub track_times: bool,
     /// The filters. Their names are not encoded.
     pub filters: FilterSpecs,
 }
@@ -22,7 +22,7 @@ impl Default for ObjectCreationProperties {
     fn default() -> Self {
         ObjectCreationProperties {
             attributes: LinkOrAttributeStorageSpec::default(),
-            times: true,
+            track_times: true,
             filters: FilterSpecs::new(),
         }
     }
@@ -49,7 +49,7 @@ impl ObjectCreationProperties {
             MIN_DENSE | MAX_COMPACT => {
                 (self.attributes.min_dense, self.attributes.max_compact) != (default.min_dense, default.max_compact)
             }
-            HEADER_FLAGS => self.attributes.order != CreationOrder::Untracked || !self.times,
+            HEADER_FLAGS => self.attributes.order != CreationOrder::Untracked || !self.track_times,
             _ => false,
         }
     }
@@ -69,8 +69,8 @@ impl ObjectCreationProperties {
             CreationOrder::Tracked => ORDER_TRACKED,
             CreationOrder::Indexed => ORDER_TRACKED | ORDER_INDEXED,
         };
-        let flags = w.derived_u8("header flags", order | if self.times { TIMES } else { 0 })?;
-        self.times = flags & TIMES != 0;
+        let flags = w.derived_u8("header flags", order | if self.track_times { TIMES } else { 0 })?;
+        self.track_times = flags & TIMES != 0;
         self.attributes.order = match flags & !TIMES {
             0 => CreationOrder::Untracked,
             ORDER_TRACKED => CreationOrder::Tracked,
@@ -105,7 +105,7 @@ impl PropertyClass for DatatypeCreationProperties {
     const CLASS: u8 = 11;
     const LEVELS: &'static [&'static [&'static str]] = &[ObjectCreationProperties::NAMES];
 
-    fn is_set(&self, property: &str) -> bool {
+    fn is_encoded_first(&self, property: &str) -> bool {
         self.0.is_set(property)
     }
 
@@ -118,7 +118,7 @@ impl PropertyClass for MapCreationProperties {
     const CLASS: u8 = 20;
     const LEVELS: &'static [&'static [&'static str]] = &[ObjectCreationProperties::NAMES];
 
-    fn is_set(&self, property: &str) -> bool {
+    fn is_encoded_first(&self, property: &str) -> bool {
         self.0.is_set(property)
     }
 

@@ -20,10 +20,10 @@ impl Record for EncodedFilter {
     const NAME: &'static str = "filter";
 
     fn wire(&mut self, w: &mut impl Wire) -> WireResult<()> {
-        let id = w.derived("filter number", Width::FOUR, self.0.id.into())?;
+        let id = w.derived_uint("filter number", Width::FOUR, self.0.id.into())?;
         let fault = Fault::Value { found: id, rule: "at most 65535" };
         self.0.id = u16::try_from(id).map_err(|_| w.fault("filter number", fault))?;
-        let flags = w.derived("flags", Width::FOUR, if self.0.optional { OPTIONAL.into() } else { 0 })?;
+        let flags = w.derived_uint("flags", Width::FOUR, if self.0.optional { OPTIONAL.into() } else { 0 })?;
         w.require("flags", flags <= OPTIONAL.into(), flags, "only the flag 1 exists")?;
         self.0.optional = flags != 0;
         match w.derived_u8("has a name", 0)? {

@@ -16,7 +16,7 @@ pub trait PropertyClass: Default + Clone {
     const LEVELS: &'static [&'static [&'static str]];
 
     /// Whether a property comes before those that have their default.
-    fn is_set(&self, property: &str) -> bool;
+    fn is_encoded_first(&self, property: &str) -> bool;
 
     /// Passes over the value of a property.
     ///
@@ -54,11 +54,11 @@ impl<P: PropertyClass> Record for PropertyList<P> {
         if !w.is_decoding() {
             let names = write_order(&self.0);
             names.into_iter().try_for_each(|name| self.wire_property(name, w))?;
-            return w.terminated("property", &mut Name::default());
+            return w.nul_terminated_name("property", &mut Name::default());
         }
         loop {
             let mut name = Name::default();
-            w.terminated("property", &mut name)?;
+            w.nul_terminated_name("property", &mut name)?;
             if name.is_empty() {
                 return Ok(());
             }
@@ -72,7 +72,7 @@ impl<P: PropertyClass> Record for PropertyList<P> {
 
 impl<P: PropertyClass> PropertyList<P> {
     fn wire_property(&mut self, name: &'static str, w: &mut impl Wire) -> WireResult<()> {
-        w.terminated("property", &mut Name::from(name))?;
+        w.nul_terminated_name("property", &mut Name::from(name))?;
         self.0.wire_value(name, w)
     }
 }
@@ -80,7 +80,7 @@ impl<P: PropertyClass> PropertyList<P> {
 /// The names of all properties, in the order in which the library writes them.
 fn write_order<P: PropertyClass>(properties: &P) -> Vec<&'static str> {
     let names = P::LEVELS.iter().flat_map(|level| level.iter().copied());
-    let (mut order, rest): (Vec<_>, Vec<_>) = names.partition(|name| properties.is_set(name));
+    let (mut order, rest): (Vec<_>, Vec<_>) = names.partition(|name| properties.is_encoded_first(name));
     order.sort_by_key(|name| name_hash(name));
     order.extend(rest);
     order
@@ -103,7 +103,7 @@ pub(super) fn wire_sized(w: &mut impl Wire, field: &'static str, value: &mut u64
 pub(super) fn wire_count(w: &mut impl Wire, field: &'static str, count: usize, each: usize) -> WireResult<usize> {
     let mut count = count as u64;
     wire_sized(w, field, &mut count)?;
-    w.bounded(field, count, each)
+    w.bounded_count(field, count, each)
 }
 
 /// An `unsigned`, after the number of its bytes.

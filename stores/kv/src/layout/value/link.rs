@@ -13,15 +13,15 @@ const EXTERNAL: u8 = 64;
 const EXTERNAL_VERSION: u8 = 0;
 
 fn invalid(rule: &'static str) -> RecordFormatError {
-    RecordFormatError::Value { record: "Link", rule }
+    RecordFormatError::InvalidValue { record: "Link", rule }
 }
 
 /// The value of a link: its class, then the identity of the object, the path, or the target of another class.
 ///
 /// # Errors
-/// [`RecordFormatError::Value`] for a name in an external link that has a NUL, and for a link of a class that its user does not
+/// [`RecordFormatError::InvalidValue`] for a name in an external link that has a NUL, and for a link of a class that its user does not
 /// have.
-pub fn encode_link(target: &LinkTarget) -> Result<Vec<u8>> {
+pub fn encode_link_target(target: &LinkTarget) -> Result<Vec<u8>> {
     Ok(match target {
         LinkTarget::Hard(id) => [&[HARD][..], &oid::token(*id)].concat(),
         LinkTarget::Soft(path) => [&[SOFT], path.as_bytes()].concat(),
@@ -39,8 +39,8 @@ pub fn encode_link(target: &LinkTarget) -> Result<Vec<u8>> {
 /// The target of a link.
 ///
 /// # Errors
-/// [`RecordFormatError::Value`].
-pub fn decode_link(value: &[u8]) -> Result<LinkTarget> {
+/// [`RecordFormatError::InvalidValue`].
+pub fn decode_link_target(value: &[u8]) -> Result<LinkTarget> {
     let (class, target) = value.split_first().ok_or_else(|| invalid("it begins with a class"))?;
     match *class {
         HARD => {

@@ -29,12 +29,12 @@ impl ContainerFormat {
 
     /// Whether values of maps that have a variable length are blobs, as in the connector. In the first version, the bytes
     /// are in the record of the pair.
-    pub const fn stores_map_values_as_blobs(self) -> bool {
+    pub const fn has_varlen_map_value_blobs(self) -> bool {
         self.version > FIRST_VERSION
     }
 
     /// The value of the record, without a checksum.
-    pub fn encode(self) -> Vec<u8> {
+    pub fn encode_without_checksum(self) -> Vec<u8> {
         let mut value = [&MAGIC[..], &self.version.to_le_bytes()].concat();
         if self.version > FIRST_VERSION {
             value.extend(if self.has_checksums { CHECKSUMS } else { 0 }.to_le_bytes());
@@ -45,10 +45,10 @@ impl ContainerFormat {
     /// The form of a container whose record has these bytes, with a checksum if there is one.
     ///
     /// # Errors
-    /// The version, if this program does not know it; [`RecordFormatError::Value`] if the value is not that of a store.
-    pub fn decode(stored: &[u8]) -> Result<std::result::Result<Self, u32>> {
-        let record = MetadataField::LayoutVersion.akey_text();
-        let fault = |rule| RecordFormatError::Value { record, rule };
+    /// The version, if this program does not know it; [`RecordFormatError::InvalidValue`] if the value is not that of a store.
+    pub fn decode_stored(stored: &[u8]) -> Result<std::result::Result<Self, u32>> {
+        let record = MetadataField::ContainerFormat.akey_text();
+        let fault = |rule| RecordFormatError::InvalidValue { record, rule };
         let rest = stored.strip_prefix(MAGIC).and_then(|rest| rest.split_first_chunk());
         let (version, rest) =
             rest.ok_or(fault("it is \"h5livekv\", a version of 4 bytes, and flags from version 2 on"))?;
@@ -59,7 +59,7 @@ impl ContainerFormat {
             (LAYOUT_VERSION, Some((flags, behind))) => match u32::from_le_bytes(*flags) {
                 0 if behind.is_empty() => form(false),
                 CHECKSUMS if behind.len() == CHECKSUM_BYTES => {
-                    let at = key::metadata(oid::GLOBAL_METADATA, MetadataField::LayoutVersion);
+                    let at = key::metadata(oid::GLOBAL_METADATA, MetadataField::ContainerFormat);
                     checked_value(at.as_bytes(), stored).ok_or(fault("its checksum is another one"))?;
                     form(true)
                 }
@@ -71,10 +71,10 @@ impl ContainerFormat {
     }
 
     /// The bytes of the record as they are stored.
-    pub fn encode_with_checksum(self) -> Vec<u8> {
-        let mut value = self.encode();
+    pub fn encode_stored(self) -> Vec<u8> {
+        let mut value = self.encode_without_checksum();
         if self.has_checksums {
-            let at = key::metadata(oid::GLOBAL_METADATA, MetadataField::LayoutVersion);
+            let at = key::metadata(oid::GLOBAL_METADATA, MetadataField::ContainerFormat);
             value.extend(checksum(at.as_bytes(), &value));
         }
         value

@@ -9,7 +9,7 @@ use h5live_format::{
 };
 use h5live_model::{Name, ObjectId, ReferenceKind, Referent, ReferentPart};
 
-use crate::layout::encode::VLEN_AND_REFERENCE_SIZES;
+use crate::layout::encode::STORED_VLEN_AND_REFERENCE_SIZES;
 use crate::layout::record_key::BlobId;
 use crate::layout::value::VarLenBlobRef;
 use crate::layout::{RecordFormatError, Result, oid};
@@ -25,14 +25,14 @@ const ATTRIBUTE: u8 = 4;
 const SELECTION_PROFILE: LibVer = LibVer::V112;
 
 fn invalid(rule: &'static str) -> RecordFormatError {
-    RecordFormatError::Value { record: "reference", rule }
+    RecordFormatError::InvalidValue { record: "reference", rule }
 }
 
 /// The stored form of a reference.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum EncodedReference {
     /// The element has all of it.
-    Whole(Vec<u8>),
+    InElement(Vec<u8>),
     /// The element leads to a blob.
     InBlob {
         /// What the element begins with, before the length of the blob and its UUID.
@@ -45,17 +45,17 @@ pub enum EncodedReference {
 impl EncodedReference {
     /// The null reference of a kind.
     pub fn null(kind: ReferenceKind) -> Self {
-        EncodedReference::Whole(vec![0; VLEN_AND_REFERENCE_SIZES.reference_size(kind) as usize])
+        EncodedReference::InElement(vec![0; STORED_VLEN_AND_REFERENCE_SIZES.reference_size(kind) as usize])
     }
 
     /// A reference of a kind. `rank` is that of the dataset, if it refers to a region.
     ///
     /// # Errors
-    /// [`RecordFormatError::Value`] if such references do not refer to that, [`RecordFormatError::Encode`].
+    /// [`RecordFormatError::InvalidValue`] if such references do not refer to that, [`RecordFormatError::Encode`].
     pub fn new(kind: ReferenceKind, to: &Referent, rank: usize) -> Result<Self> {
         let token = oid::token(to.object);
         match (kind, &to.part, &to.file) {
-            (ReferenceKind::Object1, ReferentPart::Whole, None) => Ok(EncodedReference::Whole(token.to_vec())),
+            (ReferenceKind::Object1, ReferentPart::Whole, None) => Ok(EncodedReference::InElement(token.to_vec())),
             (ReferenceKind::Region1, ReferentPart::Region(selection), None) => {
                 let selection = StoredSelection::new(SELECTION_PROFILE, rank, selection.clone());
                 let blob = encode(&RegionBlob { token, selection }, Widths::default())?;
@@ -66,8 +66,8 @@ impl EncodedReference {
             }
             (_, ReferentPart::Whole, None) => {
                 let mut element = [&[OBJECT, 0, oid::TOKEN_BYTES as u8][..], &token].concat();
-                element.resize(VLEN_AND_REFERENCE_SIZES.standard as usize, 0);
-                Ok(EncodedReference::Whole(element))
+                element.resize(STORED_VLEN_AND_REFERENCE_SIZES.standard as usize, 0);
+                Ok(EncodedReference::InElement(element))
             }
             (_, part, file) => {
                 let (number, part) = match part {
@@ -88,7 +88,7 @@ impl EncodedReference {
     /// The bytes to store under a UUID.
     pub fn blob(&self) -> Option<&[u8]> {
         match self {
-            EncodedReference::Whole(_) => None,
+            EncodedReference::InElement(_) => None,
             EncodedReference::InBlob { blob, .. } => Some(blob),
         }
     }
@@ -96,13 +96,13 @@ impl EncodedReference {
     /// The element. `blob_id` is the UUID of the blob, if there is one.
     ///
     /// # Errors
-    /// [`RecordFormatError::Value`] if the blob has more than 4 GiB.
+    /// [`RecordFormatError::InvalidValue`] if the blob has more than 4 GiB.
     pub fn encode_element(&self, blob_id: BlobId) -> Result<Vec<u8>> {
         match self {
-            EncodedReference::Whole(element) => Ok(element.clone()),
+            EncodedReference::InElement(element) => Ok(element.clone()),
             EncodedReference::InBlob { head, blob } => {
                 let length = u32::try_from(blob.len()).map_err(|_| invalid("its blob has less than 4 GiB"))?;
-                Ok([&head[..], &VarLenBlobRef { length, blob: blob_id }.encode()].concat())
+                Ok([&head[..], &VarLenBlobRef { element_count: length, blob: blob_id }.encode()].concat())
             }
         }
     }
@@ -110,11 +110,11 @@ impl EncodedReference {
 
 /// A reference as its element has it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum StoredReference {
+pub enum DecodedReference {
     /// It refers to nothing.
     Null,
     /// All of it is in the element.
-    Whole(Referent),
+    InElement(Referent),
     /// The rest is in a blob.
     InBlob {
         /// The kind of the target.
@@ -126,28 +126,28 @@ pub enum StoredReference {
     },
 }
 
-impl StoredReference {
+impl DecodedReference {
     /// The reference of an element of a kind.
     ///
     /// # Errors
-    /// [`RecordFormatError::Value`].
+    /// [`RecordFormatError::InvalidValue`].
     pub fn decode(kind: ReferenceKind, element: &[u8]) -> Result<Self> {
-        if element.len() != VLEN_AND_REFERENCE_SIZES.reference_size(kind) as usize {
+        if element.len() != STORED_VLEN_AND_REFERENCE_SIZES.reference_size(kind) as usize {
             return Err(invalid("its element has the size of its kind"));
         }
         if element.iter().all(|byte| *byte == 0) {
-            return Ok(StoredReference::Null);
+            return Ok(DecodedReference::Null);
         }
         match (kind, element) {
-            (ReferenceKind::Object1, token) => Ok(StoredReference::Whole(whole(token_of(token)?))),
+            (ReferenceKind::Object1, token) => Ok(DecodedReference::InElement(whole(token_of(token)?))),
             (ReferenceKind::Region1, blob) => {
                 let blob = VarLenBlobRef::decode(blob)?;
-                Ok(StoredReference::InBlob { kind, external: false, blob })
+                Ok(DecodedReference::InBlob { kind, external: false, blob })
             }
-            (_, [0, ..]) => Ok(StoredReference::Null),
+            (_, [0, ..]) => Ok(DecodedReference::Null),
             (_, [OBJECT, 0, 16, rest @ ..]) => {
                 let token = rest.get(..oid::TOKEN_BYTES).unwrap_or_default();
-                Ok(StoredReference::Whole(whole(token_of(token)?)))
+                Ok(DecodedReference::InElement(whole(token_of(token)?)))
             }
             (_, [number, flags @ (0 | EXTERNAL), blob @ ..]) => {
                 let kind = match *number {
@@ -156,7 +156,7 @@ impl StoredReference {
                     ATTRIBUTE => ReferenceKind::Attribute,
                     _ => return Err(invalid("its kind is 2 (object), 3 (region) or 4 (attribute)")),
                 };
-                Ok(StoredReference::InBlob { kind, external: *flags != 0, blob: VarLenBlobRef::decode(blob)? })
+                Ok(DecodedReference::InBlob { kind, external: *flags != 0, blob: VarLenBlobRef::decode(blob)? })
             }
             _ => Err(invalid("only the flag 1 exists")),
         }
@@ -165,7 +165,7 @@ impl StoredReference {
     /// The target of a reference whose blob has these bytes.
     ///
     /// # Errors
-    /// [`RecordFormatError::Decode`], [`RecordFormatError::Value`].
+    /// [`RecordFormatError::Decode`], [`RecordFormatError::InvalidValue`].
     pub fn decode_blob(kind: ReferenceKind, external: bool, bytes: &[u8]) -> Result<Referent> {
         if kind == ReferenceKind::Region1 {
             let RegionBlob { token, selection } = decode(bytes, Widths::default())?;

@@ -15,10 +15,10 @@ pub fn encode_times(times: &ObjectTimes) -> [u8; 32] {
 /// The times of a value.
 ///
 /// # Errors
-/// [`RecordFormatError::Value`] if the value has not 32 bytes.
+/// [`RecordFormatError::InvalidValue`] if the value has not 32 bytes.
 pub fn decode_times(value: &[u8]) -> Result<ObjectTimes> {
     let ([access, modification, change, birth], []) = value.as_chunks::<8>() else {
-        return Err(RecordFormatError::Value { record: "Times", rule: "they have 32 bytes" });
+        return Err(RecordFormatError::InvalidValue { record: "Times", rule: "they have 32 bytes" });
     };
     Ok(ObjectTimes {
         access: i64::from_le_bytes(*access),

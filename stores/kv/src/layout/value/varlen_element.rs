@@ -1,6 +1,6 @@
 //! Variable-length elements: a length, and the UUID of what they hold.
 
-use crate::layout::encode::VLEN_AND_REFERENCE_SIZES;
+use crate::layout::encode::STORED_VLEN_AND_REFERENCE_SIZES;
 use crate::layout::record_key::BlobId;
 use crate::layout::{RecordFormatError, Result};
 
@@ -8,24 +8,24 @@ use crate::layout::{RecordFormatError, Result};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct VarLenBlobRef {
     /// Elements of the base type; bytes of a string. The blob of length 0 is not stored.
-    pub length: u32,
+    pub element_count: u32,
     /// The blob; all zeros for an element that is null.
     pub blob: BlobId,
 }
 
 impl VarLenBlobRef {
     /// Bytes of an element.
-    pub const BYTES: usize = VLEN_AND_REFERENCE_SIZES.vlen as usize;
+    pub const BYTES: usize = STORED_VLEN_AND_REFERENCE_SIZES.vlen as usize;
 
     /// Whether a blob is stored for the element.
     pub fn has_blob(self) -> bool {
-        self.length > 0 && !self.blob.is_null()
+        self.element_count > 0 && !self.blob.is_null()
     }
 
     /// The bytes of the element.
     pub fn encode(self) -> [u8; Self::BYTES] {
         let mut element = [0; Self::BYTES];
-        element[..4].copy_from_slice(&self.length.to_le_bytes());
+        element[..4].copy_from_slice(&self.element_count.to_le_bytes());
         element[4..].copy_from_slice(&self.blob.0);
         element
     }
@@ -33,12 +33,12 @@ impl VarLenBlobRef {
     /// The element of these bytes.
     ///
     /// # Errors
-    /// [`RecordFormatError::Value`] if there are not 20 of them.
+    /// [`RecordFormatError::InvalidValue`] if there are not 20 of them.
     pub fn decode(element: &[u8]) -> Result<Self> {
         let record = "variable-length element";
-        let wrong = RecordFormatError::Value { record, rule: "it has 4 bytes of length and 16 of the blob" };
+        let wrong = RecordFormatError::InvalidValue { record, rule: "it has 4 bytes of length and 16 of the blob" };
         let (length, blob) = element.split_first_chunk().ok_or_else(|| wrong.clone())?;
         let blob = BlobId(blob.try_into().map_err(|_| wrong)?);
-        Ok(VarLenBlobRef { length: u32::from_le_bytes(*length), blob })
+        Ok(VarLenBlobRef { element_count: u32::from_le_bytes(*length), blob })
     }
 }

@@ -86,8 +86,8 @@ pub fn open(path: &Path, fault: StorageFault) -> Result<File> {
         match fault {
             StorageFault::Full(at) => storage.fail_after(at, InjectedFailure::Full, true),
             StorageFault::Broken(at) => storage.fail_after(at, InjectedFailure::Broken, true),
-            StorageFault::Page(at) => storage.fail_after(at, InjectedFailure::Short(4096), true),
-            StorageFault::Short(at) => storage.fail_after(at, InjectedFailure::Short(100), false),
+            StorageFault::Page(at) => storage.fail_after(at, InjectedFailure::PartialWrite(4096), true),
+            StorageFault::Short(at) => storage.fail_after(at, InjectedFailure::PartialWrite(100), false),
             StorageFault::Slow => {}
         }
         Arc::new(storage)
