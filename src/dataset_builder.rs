@@ -106,9 +106,9 @@ impl DatasetBuilder {
     }
 
     /// No rows yet, and any number of them later, each of these dimensions (`[rank - 1]`, elements).
-    pub fn unlimited_rows(mut self, row: &[u64]) -> Self {
-        self.dims = Some([&[0], row].concat().into());
-        self.max = Some([&[UNLIMITED], row].concat().into());
+    pub fn unlimited_rows(mut self, row_dims: &[u64]) -> Self {
+        self.dims = Some([&[0], row_dims].concat().into());
+        self.max = Some([&[UNLIMITED], row_dims].concat().into());
         self
     }
 
@@ -175,7 +175,7 @@ impl DatasetBuilder {
     }
 
     /// The type is a committed one of the same file.
-    pub fn committed(mut self, datatype: &NamedType) -> Self {
+    pub fn committed_datatype(mut self, datatype: &NamedType) -> Self {
         self.datatype = datatype.datatype().clone();
         self.committed = Some(datatype.id());
         self
@@ -310,7 +310,7 @@ impl DatasetBuilder {
                 return Err(ErrorKind::InvalidSpec("chunks must not be larger than the dataset can become"));
             }
         }
-        Ok(ObjectSpec { attributes, times, ..spec.into() })
+        Ok(ObjectSpec { attributes, track_times: times, ..spec.into() })
     }
 
     /// Makes the dataset and writes its elements: the link is there only once they are. Without a shape it has one
@@ -413,7 +413,15 @@ impl DatasetBuilder {
         } else if !filters.is_empty() {
             return Err(ErrorKind::InvalidSpec("only a dataset with dimensions, in chunks, has filters"));
         }
-        Ok(DatasetSpec { datatype, committed, dataspace, layout, filters, fill, unfiltered_partial_chunks })
+        Ok(DatasetSpec {
+            datatype,
+            committed_datatype: committed,
+            dataspace,
+            layout,
+            filters,
+            fill,
+            unfiltered_partial_chunks,
+        })
     }
 }
 

@@ -78,7 +78,7 @@ pub enum ErrorKind {
     Filter(#[from] filters::Error),
     /// A soft link leads through more than [`MAX_LINKS_PER_PATH`](crate::MAX_LINKS_PER_PATH) others: a loop.
     #[error("more than {} soft and external links in one path", crate::MAX_LINKS_PER_PATH)]
-    TooManyLinks,
+    TooManyLinksInPath,
     /// A link of a class that cannot be followed.
     #[error("a link of user-defined class {0} cannot be followed")]
     UserDefinedLink(u8),
@@ -90,17 +90,17 @@ pub enum ErrorKind {
     OtherFile(Box<Error>),
     /// A virtual dataset is made of itself, or of more than [`MAX_LINKS_PER_PATH`](crate::MAX_LINKS_PER_PATH) layers.
     #[error("a virtual dataset of more than {} layers of virtual datasets", crate::MAX_LINKS_PER_PATH)]
-    TooManyLayers,
+    TooManyVirtualLayers,
     /// Elements of a virtual dataset that are elements of no other dataset, so that they cannot be written.
     #[error("{elements} of the elements of the virtual dataset have no source")]
-    NotMapped {
+    UnmappedVirtualElements {
         /// How many of the selected elements.
         elements: u64,
     },
     /// A source of a virtual dataset is not there, and must be: its elements are to be written, or
     /// [`MissingSourcePolicy::Error`](crate::MissingSourcePolicy::Error) was asked for.
     #[error("the source {dataset:?} in {file:?} is not there")]
-    NoSource {
+    MissingSource {
         /// The file, as the virtual dataset names it.
         file: String,
         /// The path of the dataset in it.
@@ -116,7 +116,7 @@ pub enum ErrorKind {
     },
     /// Appended values are no whole number of rows.
     #[error("{values} values are no whole rows of {row} values each")]
-    Rows {
+    NotWholeRows {
         /// Values of a row.
         row: u64,
         /// Values given.
@@ -124,7 +124,7 @@ pub enum ErrorKind {
     },
     /// An array has a shape that does not fit.
     #[error("an array of shape {array:?} does not fit {dataset:?}")]
-    Array {
+    ArrayShape {
         /// The shape of the array.
         array: Vec<usize>,
         /// The shape of the dataset or the selection.
@@ -151,19 +151,19 @@ pub enum ErrorKind {
     },
     /// More groups than may be followed at once.
     #[error("more than {0} groups to follow")]
-    TooManyGroups(usize),
+    TooManyFollowedGroups(usize),
     /// Two datasets cannot be published one after the other.
     #[error("the order in which datasets are published: {0}")]
     PublishOrder(&'static str),
     /// A thread that publishes in the background could not be started.
     #[error("cannot start a thread that publishes: {0}")]
-    PublishThread(#[source] std::io::Error),
+    PublishThreadSpawn(#[source] std::io::Error),
     /// A dataset was described in a way that contradicts itself.
     #[error("{0}")]
     InvalidSpec(&'static str),
     /// There is no memory for this many bytes.
     #[error("{0} bytes are more than this machine's memory")]
-    TooLarge(u64),
+    OutOfMemory(u64),
     /// There is no memory for a length that the file or a description states.
     #[error(transparent)]
     Allocation(#[from] model::AllocationError),
@@ -186,7 +186,7 @@ pub enum ErrorKind {
     RawFilesRefused,
     /// The store holds no maps.
     #[error("a store of the kind {store} holds no maps; these do: {}", .holders.join(", "))]
-    NoMaps {
+    MapsUnsupported {
         /// The kind of the store.
         store: &'static str,
         /// The kinds of stores that hold maps.
@@ -232,7 +232,7 @@ impl Error {
         mut self,
         rows: impl FnOnce() -> R,
     ) -> Self {
-        if self.store_kind().is_some() && self.0.unpublished.is_empty() {
+        if self.store_error_kind().is_some() && self.0.unpublished.is_empty() {
             self.0.unpublished.extend(rows());
         }
         self
@@ -272,7 +272,7 @@ impl Error {
     }
 
     /// The kind of failure, if the store has failed.
-    pub fn store_kind(&self) -> Option<&StoreErrorKind> {
+    pub fn store_error_kind(&self) -> Option<&StoreErrorKind> {
         self.store_error().and_then(model::Error::store_kind)
     }
 
@@ -413,7 +413,7 @@ impl ErrorKind {
     pub(crate) fn is_unsupported(&self) -> bool {
         use model::AllocationError::OverLimit;
         match self {
-            ErrorKind::Unsupported(_) | ErrorKind::UserDefinedLink(_) | ErrorKind::NoMaps { .. } => true,
+            ErrorKind::Unsupported(_) | ErrorKind::UserDefinedLink(_) | ErrorKind::MapsUnsupported { .. } => true,
             ErrorKind::Allocation(error) | ErrorKind::Convert(ConvertError::Allocation(error)) => {
                 matches!(error, OverLimit { .. })
             }

@@ -75,7 +75,8 @@ impl File {
 
     /// A type as elements of this file have it.
     pub(crate) fn stored_type(&self, datatype: &Datatype) -> Datatype {
-        datatype.with_vlen_and_reference_sizes(VlenAndReferenceSizes::default(), self.session().element_sizes)
+        datatype
+            .with_vlen_and_reference_sizes(VlenAndReferenceSizes::default(), self.session().vlen_and_reference_sizes)
     }
 
     pub(crate) fn error(&self, object: Option<&str>, kind: impl Into<ErrorKind>) -> Error {
@@ -116,12 +117,12 @@ impl File {
 
     /// How an HDF5 file allocates its space. The defaults, if the file is not one.
     pub fn file_space(&self) -> FileSpaceSettings {
-        FileSpaceSettings::from_settings(&self.session().settings)
+        FileSpaceSettings::from_settings(&self.session().creation_settings)
     }
 
     /// Bytes of an address in an HDF5 file. 8, if the file is not one.
     pub fn offset_size(&self) -> u32 {
-        self.session().settings.get("offset_size").and_then(|size| size.parse().ok()).unwrap_or(8)
+        self.session().creation_settings.get("offset_size").and_then(|size| size.parse().ok()).unwrap_or(8)
     }
 
     /// Whether another process may be changing the file, as far as anybody can tell. If its writer has died, and

@@ -82,7 +82,7 @@ impl FileWaiter {
     }
 
     /// Follows the file ([`Mode::SwmrRead`]) if it is to be opened for reading and a process writes it.
-    pub fn or_follow(mut self) -> Self {
+    pub fn follow_if_in_use(mut self) -> Self {
         self.is_follower_allowed = self.options.get_mode() == Mode::Read;
         self
     }
@@ -97,7 +97,7 @@ impl FileWaiter {
     ///
     /// # Errors
     /// Other errors of `find`, and those of [`Options::open`] that no time changes.
-    pub fn find<T>(&mut self, timeout: Duration, mut find: impl FnMut(&File) -> Result<T>) -> Result<Option<T>> {
+    pub fn wait_for<T>(&mut self, timeout: Duration, mut find: impl FnMut(&File) -> Result<T>) -> Result<Option<T>> {
         let begin = Instant::now();
         loop {
             if self.is_reopen_due() {
@@ -153,7 +153,7 @@ impl FileWaiter {
         };
         match opened {
             Ok(file) => self.file = Some(file),
-            Err(error) if error.store_kind() == Some(&StoreErrorKind::NotFound) => {
+            Err(error) if error.store_error_kind() == Some(&StoreErrorKind::NotFound) => {
                 self.awaited = AwaitedChange::FileCreated
             }
             Err(error) if error.is_in_use() => self.awaited = AwaitedChange::FileReleased,

@@ -19,15 +19,15 @@ const MAX_VALUE_BYTES: u64 = 1 << 20;
 ///
 /// # Panics
 /// If reading does.
-pub fn read_file_image(bytes: Vec<u8>) -> usize {
-    File::options().read().open_image(bytes).map_or(0, |file| read_file(&file))
+pub fn read_image_objects(bytes: Vec<u8>) -> usize {
+    File::options().read().open_image(bytes).map_or(0, |file| read_objects(&file))
 }
 
 /// Reads the contents of an open file, up to limits. Returns the number of objects that could be opened.
 ///
 /// # Panics
 /// If reading does.
-pub fn read_file(file: &File) -> usize {
+pub fn read_objects(file: &File) -> usize {
     let mut opened = 0;
     let mut seen = HashSet::new();
     let mut waiting = vec![file.root().id()];
@@ -100,7 +100,7 @@ fn read_dataset(file: &File, id: ObjectId) -> crate::Result<()> {
     for value in dataset.read_values(&selection)?.iter().take(MAX_PARTS) {
         let _ = value.to_string();
         if let Value::Reference(reference) = value {
-            let _ = file.referent(reference);
+            let _ = file.reference_target(reference);
         }
     }
     Ok(())

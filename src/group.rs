@@ -287,7 +287,7 @@ mod tests {
         group.link_soft("here", "there").unwrap();
         group.link_soft("there", "/group/here").unwrap();
         let error = file.object("group/here/below").unwrap_err();
-        assert!(matches!(error.kind(), ErrorKind::TooManyLinks));
+        assert!(matches!(error.kind(), ErrorKind::TooManyLinksInPath));
         assert_eq!(error.object(), Some("/group/here/below"));
     }
 

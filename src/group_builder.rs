@@ -67,7 +67,7 @@ impl GroupBuilder {
     /// # Errors
     /// As [`Group::create_group`].
     pub fn create(self, path: &str) -> Result<Group> {
-        let spec = ObjectSpec { attributes: self.attributes, times: self.times, ..self.spec.into() };
+        let spec = ObjectSpec { attributes: self.attributes, track_times: self.times, ..self.spec.into() };
         let shown = path::join_path(self.group.path(), path);
         let make = || -> Result<_, ErrorKind> {
             let place = NewLinkPath::resolve(self.group.file(), self.group.id(), path)?;

@@ -111,7 +111,7 @@ impl GroupFollower {
         self
     }
 
-    /// Follows at most this many groups (default: 1024). One more is [`ErrorKind::TooManyGroups`].
+    /// Follows at most this many groups (default: 1024). One more is [`ErrorKind::TooManyFollowedGroups`].
     pub fn max_groups(mut self, groups: usize) -> Self {
         self.max_groups = groups.max(1);
         self
@@ -163,7 +163,9 @@ impl GroupFollower {
 
     fn open_link(&mut self, link: Link, group: &str, depth: usize) -> Result<WalkItem> {
         let path = join_path(group, &link.name.to_string());
-        let LinkTarget::Hard(id) = link.target else { return Ok(WalkItem::Link { path, target: link.target }) };
+        let LinkTarget::Hard(id) = link.target else {
+            return Ok(WalkItem::UnfollowedLink { path, target: link.target });
+        };
         if self.visited.contains(&id) {
             return Ok(WalkItem::AlreadyVisited { path, id });
         }
@@ -172,7 +174,7 @@ impl GroupFollower {
             self.visited.insert(id);
             if depth < self.max_depth {
                 if self.groups.len() == self.max_groups {
-                    return Err(self.file.error(Some(group.path()), ErrorKind::TooManyGroups(self.max_groups)));
+                    return Err(self.file.error(Some(group.path()), ErrorKind::TooManyFollowedGroups(self.max_groups)));
                 }
                 self.groups.push(FollowedGroup { group: group.clone(), depth, known_links: BTreeMap::new() });
                 self.others = true;
@@ -184,7 +186,7 @@ impl GroupFollower {
     /// Waits for something new; `None` at the end.
     fn wait_for_item(&mut self) -> Result<Option<WalkItem>> {
         let until = self.timeout.and_then(|timeout| Instant::now().checked_add(timeout));
-        let mut last = self.liveness.is_check_due(&self.file.shared().found_live) && !self.is_live()?;
+        let mut last = self.liveness.claim_due_check(&self.file.shared().found_live) && !self.is_live()?;
         loop {
             let looked = self.poll();
             if let Some(visit) = self.pending.pop_front() {

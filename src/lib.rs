@@ -149,8 +149,8 @@ pub use attribute::{Attribute, AttributeBuilder, AttributeValue};
 pub use change_gate::OngoingWriteGuard;
 pub use convert::{ConversionPolicy, ConvertError, InexactValue};
 pub use copy::{
-    Copier, CopyReport, DatasetInCopy, DroppedFillValue, LeftOut, LostReferences, NotKept, ObjectMetadataKind,
-    ReferencedFileRole, UnverifiedChunks,
+    Copier, CopyReport, DatasetInCopy, DroppedFillValue, LostMetadata, LostReferences, ObjectMetadataKind,
+    ReferencedFileRole, SkippedItem, UndecodableChunks,
 };
 pub use dataset::{ChunkIter, Dataset, DatasetFollower, SourceState};
 pub use dataset_builder::DatasetBuilder;
@@ -160,8 +160,8 @@ pub use file_waiter::{AwaitedChange, FileWaiter};
 pub use group::Group;
 pub use group_builder::GroupBuilder;
 pub use group_follow::GroupFollower;
-pub use link_rules::{LinkPolicy, MAX_LINKS_PER_PATH};
-pub use map::{Map, MapBuilder, MapItem, MapIter, MapLengthFollower, MapObject, MapPairs};
+pub use link_rules::{LinkedFilePolicy, MAX_LINKS_PER_PATH};
+pub use map::{EncodeAs, Map, MapBuilder, MapIter, MapLengthFollower, MapPairs, UntypedMap};
 pub use missing_sources::{MissingSource, MissingSourcePolicy};
 pub use named_type::NamedType;
 pub use object::Object;
@@ -186,7 +186,7 @@ pub use open::{AllowedReaders, Locking, Native, file_capabilities};
 pub use open::{EntryFilter, Log, LogLayout};
 pub use options::Options;
 pub use publish::{AppendTransaction, PublishInterval};
-pub use recovery::{check, diagnose, reclaim, repair};
+pub use recovery::{check, diagnose, reclaim_unreachable, repair};
 pub use reference::Reference;
 pub use referent::ReferenceTarget;
 pub use select::{DimSelection, ResolvedSelection, Select, SelectDim, SelectIndex};

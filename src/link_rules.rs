@@ -17,7 +17,7 @@ pub(crate) const DEFAULT_MAX_LINKED_FILES: usize = 256;
 /// open a store of another kind than the file itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
-pub enum LinkPolicy {
+pub enum LinkedFilePolicy {
     /// To no other file.
     Never,
     /// From files of this machine to other files of this machine, from a file in memory to others in memory, and from a

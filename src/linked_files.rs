@@ -9,7 +9,7 @@ use h5live_model::{LinkedStoreRole, Location, Name, OpenError, ResolvedLocation,
 
 use crate::error::ErrorKind;
 use crate::file_shared::{FileHandle, FileShared, LinkedFiles, key_of};
-use crate::link_rules::LinkPolicy;
+use crate::link_rules::LinkedFilePolicy;
 use crate::{File, Mode};
 
 /// How long who writes into a source waits for other threads that read it at this moment.
@@ -130,7 +130,7 @@ pub(crate) fn open_linked(from: &File, name: &Name, open_for: OpenFor) -> Result
         return Ok(None);
     }
     let options = &from.shared().options;
-    if options.links == LinkPolicy::Never {
+    if options.links == LinkedFilePolicy::Never {
         let rule = "links to other files are not followed";
         return Err(OpenError::LinkRefused { to: name.to_string(), rule }.into());
     }
@@ -160,7 +160,7 @@ pub(crate) fn open_linked(from: &File, name: &Name, open_for: OpenFor) -> Result
     }
     let Some(url) = url else { return Ok(None) };
     let Some(of_scheme) = options.connectors.connector_of(&url)? else { return Ok(None) };
-    if options.links != LinkPolicy::Any && of_scheme.name() != connector.name() {
+    if options.links != LinkedFilePolicy::Any && of_scheme.name() != connector.name() {
         return Err(refused_link_error(&url.into()).into());
     }
     open_candidate(from, ResolvedLocation::new(of_scheme.clone(), url.into()), open_for)
@@ -176,7 +176,7 @@ fn is_refused(error: &ErrorKind) -> bool {
 }
 
 fn refused_link_error(to: &Location) -> OpenError {
-    let rule = "links of this file may not lead there: LinkPolicy::Any allows it";
+    let rule = "links of this file may not lead there: LinkedFilePolicy::Any allows it";
     OpenError::LinkRefused { to: to.to_string(), rule }
 }
 
@@ -186,7 +186,7 @@ fn open_candidate(from: &File, at: ResolvedLocation, open_for: OpenFor) -> Resul
     let key = key_of(&at);
     let find = |files: &LinkedFiles| key.as_ref().and_then(|key| files.find(key));
     let shared = from.shared();
-    if let (LinkPolicy::SameOrigin, Some(base)) = (shared.options.links, &shared.location)
+    if let (LinkedFilePolicy::SameOrigin, Some(base)) = (shared.options.links, &shared.location)
         && base.trust_origin() != at.trust_origin()
     {
         return Err(refused_link_error(at.location()).into());
@@ -227,7 +227,7 @@ fn open_candidate(from: &File, at: ResolvedLocation, open_for: OpenFor) -> Resul
                 return Ok(Some(file));
             }
             Err(error) if error.is_in_use() && modes.len() > 0 => {}
-            Err(error) if error.store_kind() == Some(&StoreErrorKind::NotFound) => return Ok(None),
+            Err(error) if error.store_error_kind() == Some(&StoreErrorKind::NotFound) => return Ok(None),
             Err(error) => return Err(ErrorKind::OtherFile(Box::new(error))),
         }
     }

@@ -32,7 +32,7 @@ impl LivenessCheck {
 
     /// Whether it is time for a check. A follower that always finds something new does it, too, unless another of this
     /// file has just done so.
-    pub fn is_check_due(&mut self, found_live: &LastFoundLive) -> bool {
+    pub fn claim_due_check(&mut self, found_live: &LastFoundLive) -> bool {
         let now = Instant::now();
         let is_due = self.pending_error.is_some() || self.next_check.is_some_and(|at| now >= at);
         if is_due || self.next_check.is_none() {

@@ -12,7 +12,7 @@ pub enum MissingSourcePolicy {
     /// of it.
     #[default]
     Fill,
-    /// [`ErrorKind::NoSource`](crate::ErrorKind::NoSource).
+    /// [`ErrorKind::MissingSource`](crate::ErrorKind::MissingSource).
     Error,
 }
 
@@ -21,9 +21,9 @@ pub enum MissingSourcePolicy {
 #[non_exhaustive]
 pub struct MissingSource {
     /// The file with the virtual dataset.
-    pub file: String,
+    pub virtual_dataset_file: String,
     /// The path of the virtual dataset.
-    pub path: String,
+    pub virtual_dataset_path: String,
     /// The file of the source, as the virtual dataset names it.
     pub source_file: String,
     /// The path of the source in its file.
@@ -32,7 +32,7 @@ pub struct MissingSource {
 
 impl fmt::Display for MissingSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let MissingSource { file, path, source_file, source_path } = self;
+        let MissingSource { virtual_dataset_file: file, virtual_dataset_path: path, source_file, source_path } = self;
         write!(
             f,
             "{file}: {path}: the source {source_path:?} in {source_file:?} is not there: its elements are fill values"

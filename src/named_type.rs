@@ -53,7 +53,7 @@ impl Group {
 
 impl AttributeBuilder {
     /// The type is a committed one of the same file.
-    pub fn committed(mut self, datatype: &NamedType) -> Self {
+    pub fn committed_datatype(mut self, datatype: &NamedType) -> Self {
         self.datatype = Some(datatype.datatype().clone());
         self.committed = Some(datatype.id());
         self

@@ -64,7 +64,7 @@ impl Dataset {
     /// indices may be there or not.
     ///
     /// # Errors
-    /// [`ErrorKind::Array`] if the shapes differ, or as [`Dataset::write_slice`].
+    /// [`ErrorKind::ArrayShape`] if the shapes differ, or as [`Dataset::write_slice`].
     pub fn write_array<T: H5Write, S: Data<Elem = T>, D: Dimension>(
         &self,
         selection: impl Select,
@@ -85,7 +85,7 @@ impl Dataset {
     /// Appends an array: of rows, or a single row if it has a dimension less than the dataset.
     ///
     /// # Errors
-    /// [`ErrorKind::Array`] if its rows have another shape than the dataset's, or as [`Dataset::append`].
+    /// [`ErrorKind::ArrayShape`] if its rows have another shape than the dataset's, or as [`Dataset::append`].
     pub fn append_array<T: H5Write, S: Data<Elem = T>, D: Dimension>(&self, array: &ArrayBase<S, D>) -> Result<()> {
         let shape: Vec<usize> = self.shape()?.iter().map(|n| usize::try_from(*n).unwrap_or(usize::MAX)).collect();
         let axis = self.growing_axis().unwrap_or(0);
@@ -104,7 +104,7 @@ impl Dataset {
     }
 
     fn array_error(&self, array: &[usize], dataset: &[usize]) -> crate::Error {
-        let kind = ErrorKind::Array { array: array.into(), dataset: dataset.into() };
+        let kind = ErrorKind::ArrayShape { array: array.into(), dataset: dataset.into() };
         self.file().error(Some(self.path()), kind)
     }
 }
@@ -245,7 +245,7 @@ mod tests {
         let file = File::in_memory();
         let data = file.new_dataset::<i32>().unlimited_rows(&[3]).create("data").unwrap();
         let error = data.append_array(&Array2::<i32>::zeros((3, 2))).unwrap_err();
-        assert!(matches!(error.kind(), ErrorKind::Array { .. }), "{error}");
+        assert!(matches!(error.kind(), ErrorKind::ArrayShape { .. }), "{error}");
         data.append_array(&Array1::<i32>::zeros(3)).unwrap();
         assert!(data.read_array::<i32, ndarray::Ix3>().is_err());
         assert!(data.write_array(.., &Array1::<i32>::zeros(3)).is_err());

@@ -3,7 +3,7 @@
 use h5live_model::{ObjectId, ObjectKind, ObjectSpec};
 
 use crate::path::{self, ResolvedObject};
-use crate::{Dataset, File, Group, MapObject, NamedType, Result};
+use crate::{Dataset, File, Group, NamedType, Result, UntypedMap};
 
 /// An object that a path leads to.
 #[derive(Debug, Clone)]
@@ -16,7 +16,7 @@ pub enum Object {
     /// A committed datatype.
     Datatype(NamedType),
     /// A map.
-    Map(MapObject),
+    Map(UntypedMap),
 }
 
 impl Object {
@@ -30,7 +30,7 @@ impl Object {
                 let datatype = file.store().spec(id).and_then(ObjectSpec::into_datatype).map_err(error)?;
                 Object::Datatype(NamedType { file, id, path, datatype })
             }
-            ObjectKind::Map => Object::Map(MapObject::open(file, id, path)?),
+            ObjectKind::Map => Object::Map(UntypedMap::open(file, id, path)?),
         })
     }
 
@@ -70,7 +70,7 @@ impl Group {
     ///
     /// # Errors
     /// [`ErrorKind::Store`](crate::ErrorKind::Store) if a name on the path is not there or cannot be read,
-    /// [`ErrorKind::TooManyLinks`](crate::ErrorKind::TooManyLinks) for a loop of soft links.
+    /// [`ErrorKind::TooManyLinksInPath`](crate::ErrorKind::TooManyLinksInPath) for a loop of soft links.
     pub fn object(&self, path: &str) -> Result<Object> {
         Object::open(self.find(path)?)
     }
@@ -79,8 +79,8 @@ impl Group {
     ///
     /// # Errors
     /// As [`Group::object`].
-    pub fn object_by_id(&self, id: ObjectId, name: &str) -> Result<Object> {
-        Object::open(ResolvedObject { file: self.file().clone(), id, path: path::join_path(self.path(), name) })
+    pub fn object_by_id(&self, id: ObjectId, shown_path: &str) -> Result<Object> {
+        Object::open(ResolvedObject { file: self.file().clone(), id, path: path::join_path(self.path(), shown_path) })
     }
 
     /// The dataset at a path.

@@ -9,7 +9,7 @@ pub use h5live_hsds::HsdsCloud;
 #[cfg(feature = "hsds-clouds")]
 use h5live_hsds::HsdsCloudConnector;
 #[cfg(feature = "hsds")]
-use h5live_hsds::HsdsConnector;
+use h5live_hsds::HsdsFolderConnector;
 #[cfg(feature = "kv")]
 pub use h5live_kv::Kv;
 #[cfg(feature = "kv")]
@@ -58,7 +58,7 @@ fn with_features(registry: ConnectorRegistry) -> ConnectorRegistry {
     #[cfg(not(feature = "log"))]
     let registry = registry.with_missing_feature("log", "log");
     #[cfg(feature = "hsds")]
-    let registry = registry.with_connector(HsdsConnector::default());
+    let registry = registry.with_connector(HsdsFolderConnector::default());
     #[cfg(not(feature = "hsds"))]
     let registry = registry.with_missing_feature("hsds", "hsds");
     #[cfg(feature = "hsds-clouds")]

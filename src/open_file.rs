@@ -93,9 +93,9 @@ impl File {
     ) -> File {
         let store = open::with_maps(store);
         let options = options.mode(store.session().mode).within_memory();
-        let budget = MemoryBudget::shared_with_limit(options.memory);
+        let budget = MemoryBudget::get_or_create_with_limit(options.memory);
         let cache = match &budget {
-            Some(budget) => budget.chunk_cache(options.chunk_cache_bytes),
+            Some(budget) => budget.chunk_cache_for_file(options.chunk_cache_bytes),
             None => ChunkCache::new(options.chunk_cache_bytes),
         };
         let staged = StagedDatasets::new(StagedList::new(budget));
@@ -139,7 +139,7 @@ impl Options {
         let location = location.into();
         if let Some(timeout) = self.wait_timeout {
             let mut waiter = FileWaiter::new(self.clone(), location.clone())?;
-            if let Some(file) = waiter.find(timeout, |file| Ok(file.clone()))? {
+            if let Some(file) = waiter.wait_for(timeout, |file| Ok(file.clone()))? {
                 return Ok(file);
             }
         }

@@ -16,7 +16,7 @@ use h5live_model::{
 
 use self::common::{CommonOptions, DEFAULT_CHUNK_CACHE_BYTES};
 use crate::convert::ConversionPolicy;
-use crate::link_rules::{DEFAULT_MAX_LINKED_FILES, LinkFilter, LinkPolicy};
+use crate::link_rules::{DEFAULT_MAX_LINKED_FILES, LinkFilter, LinkedFilePolicy};
 use crate::machine_memory::default_max_allocation;
 use crate::memory_budget::{large_share, metadata_share};
 use crate::missing_sources::{MissingSource, MissingSourceHook, MissingSourcePolicy};
@@ -50,7 +50,7 @@ pub struct Options {
     pub(crate) recover: bool,
     pub(crate) wait_timeout: Option<Duration>,
     pub(crate) conversion: ConversionPolicy,
-    pub(crate) links: LinkPolicy,
+    pub(crate) links: LinkedFilePolicy,
     pub(crate) link_filter: Option<LinkFilter>,
     pub(crate) raw_files: bool,
     pub(crate) missing_sources: MissingSourcePolicy,
@@ -82,7 +82,7 @@ impl Default for Options {
             recover: false,
             wait_timeout: None,
             conversion: ConversionPolicy::default(),
-            links: LinkPolicy::default(),
+            links: LinkedFilePolicy::default(),
             link_filter: None,
             raw_files: true,
             missing_sources: MissingSourcePolicy::default(),
@@ -259,12 +259,12 @@ impl Options {
         self
     }
 
-    /// Counts publications in the attribute `publications` (a 64-bit number) of the group at `path`. The group is
+    /// Counts publications in the attribute `publications` (a 64-bit number) of the group at `group_path`. The group is
     /// created if it does not exist. The counter is written after everything that it counts, by one more small write
     /// for each flush. Readers with the same path (or none, if it is `/`) wait for it with
     /// [`File::wait_for_publication`](crate::File::wait_for_publication).
-    pub fn publication_counter(mut self, path: &str) -> Self {
-        self.publications = Some(path.into());
+    pub fn publication_counter(mut self, group_path: &str) -> Self {
+        self.publications = Some(group_path.into());
         self
     }
 
@@ -378,14 +378,14 @@ impl Options {
     }
 
     /// Sets the allowed targets of external links, sources of virtual datasets and references to other files (default:
-    /// [`LinkPolicy::SameOrigin`]).
-    pub fn links(mut self, links: LinkPolicy) -> Self {
+    /// [`LinkedFilePolicy::SameOrigin`]).
+    pub fn linked_file_policy(mut self, links: LinkedFilePolicy) -> Self {
         self.links = links;
         self
     }
 
     /// Opens another file to which a link, a virtual dataset or a reference leads only if `is_allowed` says so of its
-    /// location, beside what [`Options::links`] says. It is asked before anything is opened. A program that shows files to
+    /// location, beside what [`Options::linked_file_policy`] says. It is asked before anything is opened. A program that shows files to
     /// others keeps them in a folder by it; [`Options::raw_files`] is the other part of this. A file that is not beside the
     /// one that names it may be in the current folder, as for libhdf5: if `is_allowed` refuses that, the file is not there.
     ///
@@ -401,7 +401,7 @@ impl Options {
     /// assert!(file.group("other").unwrap_err().to_string().contains("does not let links lead there"));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn filter_links(mut self, is_allowed: impl Fn(&Location) -> bool + Send + Sync + 'static) -> Self {
+    pub fn filter_linked_files(mut self, is_allowed: impl Fn(&Location) -> bool + Send + Sync + 'static) -> Self {
         self.link_filter = Some(LinkFilter(Arc::new(is_allowed)));
         self
     }
@@ -446,7 +446,7 @@ impl Options {
 
     /// Sets the most other files that are kept open for links, virtual datasets or references (default: 256). Beyond
     /// that, the file that was opened first is closed, and opened again when it is needed.
-    pub fn max_linked_files(mut self, files: usize) -> Self {
+    pub fn max_open_linked_files(mut self, files: usize) -> Self {
         self.max_linked_files = files;
         self
     }

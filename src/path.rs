@@ -92,7 +92,7 @@ fn follow_links(file: &File, group: ObjectId, path: &[u8], links: &mut usize) ->
             }
             target => target,
         };
-        *links = links.checked_sub(1).ok_or(ErrorKind::TooManyLinks)?;
+        *links = links.checked_sub(1).ok_or(ErrorKind::TooManyLinksInPath)?;
         (file, id) = match target {
             LinkTarget::Soft(path) => follow_links(&file, id, path.as_bytes(), links)?,
             LinkTarget::UserDefined { class, .. } => return Err(ErrorKind::UserDefinedLink(class)),
@@ -225,7 +225,7 @@ impl NewLinkPath {
         elements: &[u8],
     ) -> Result<ObjectId, ErrorKind> {
         self.add_link_with(|group, name| {
-            self.file.writer()?.create(&NewObject::linked(group, name, spec).with_elements(elements))
+            self.file.writer()?.create(&NewObject::linked(group, name, spec).with_compact_elements(elements))
         })
     }
 

@@ -42,7 +42,7 @@ impl File {
     /// # Errors
     /// [`ErrorKind::Store`] if the reference is damaged or its object is not there any more;
     /// [`ErrorKind::NoExternalFile`] or [`ErrorKind::OtherFile`] if it is in another file that cannot be opened.
-    pub fn referent(&self, reference: &Reference) -> Result<Option<ReferenceTarget>> {
+    pub fn reference_target(&self, reference: &Reference) -> Result<Option<ReferenceTarget>> {
         if reference.is_null() {
             return Ok(None);
         }
@@ -143,7 +143,7 @@ impl Dataset {
 }
 
 fn new_reference(file: &File, path: Option<&str>, kind: ReferenceKind, to: Referent) -> Result<Reference> {
-    let form = model::ReferenceType { kind, size: file.session().element_sizes.reference_size(kind) };
+    let form = model::ReferenceType { kind, size: file.session().vlen_and_reference_sizes.reference_size(kind) };
     let bytes = file.encode_reference(&form, &to).map_err(|error| file.error(path, error))?;
     Ok(Reference::new(kind, &bytes))
 }

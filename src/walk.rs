@@ -21,7 +21,7 @@ pub enum WalkItem {
         id: ObjectId,
     },
     /// A link that is not followed: soft, external, or user-defined.
-    Link {
+    UnfollowedLink {
         /// The path of the link.
         path: String,
         /// The target of the link.
@@ -34,7 +34,7 @@ impl WalkItem {
     pub fn path(&self) -> &str {
         match self {
             WalkItem::Object(object) => object.path(),
-            WalkItem::AlreadyVisited { path, .. } | WalkItem::Link { path, .. } => path,
+            WalkItem::AlreadyVisited { path, .. } | WalkItem::UnfollowedLink { path, .. } => path,
         }
     }
 }
@@ -104,7 +104,7 @@ impl Walk {
         let path = join_path(&self.path, &link.name.to_string());
         let id = match link.target {
             LinkTarget::Hard(id) => id,
-            target => return Ok(WalkItem::Link { path, target }),
+            target => return Ok(WalkItem::UnfollowedLink { path, target }),
         };
         if !self.visited.insert(id) {
             return Ok(WalkItem::AlreadyVisited { path, id });
@@ -159,7 +159,7 @@ mod tests {
         let text = |visit: Result<WalkItem>| match visit.unwrap() {
             WalkItem::Object(object) => object.path().to_owned(),
             WalkItem::AlreadyVisited { path, .. } => format!("{path} again"),
-            WalkItem::Link { path, target } => format!("{path} to {target:?}"),
+            WalkItem::UnfollowedLink { path, target } => format!("{path} to {target:?}"),
         };
         walk.map(text).collect()
     }

@@ -73,7 +73,7 @@ pub fn typed(phases: &mut Phases, count: u64) -> Outcome {
     let datatype = file.root().commit_datatype("row", &u64::datatype())?;
     let names = (0..count).map(|n| format!("{}/{}", n / IN_A_GROUP, n % IN_A_GROUP));
     let new = |name: String| -> Result<Dataset> {
-        let shape = file.new_dataset::<u64>().committed(&datatype).unlimited_rows(&[]).chunk_shape(&[16]);
+        let shape = file.new_dataset::<u64>().committed_datatype(&datatype).unlimited_rows(&[]).chunk_shape(&[16]);
         let dataset = shape.create(&name)?;
         dataset.set_attribute("unit", "a text that is not short")?;
         Ok(dataset)

@@ -198,6 +198,6 @@ mod tests {
         let text = wrong.to_string();
         assert!(text.ends_with("is known as another structure: fixed array header, and not node"), "{text}");
         let text = StorageAction::WriteEntry("h5live_format::object_header::FirstHeaderChunk").to_string();
-        assert_eq!(text, "writing a structure (object header)");
+        assert_eq!(text, "writing a structure (first header chunk)");
     }
 }

@@ -313,7 +313,7 @@ impl Cache {
         P: DependencyNode + ?Sized,
         C: DependencyNode + ?Sized,
     {
-        self.add_edge(parent, child, kind, EdgeLifetime::MemtableEntry)
+        self.add_edge(parent, child, kind, EdgeLifetime::Written)
     }
 
     /// As [`Cache::add_dependency`], but the edge ends as soon as a flush has written the child, which is new, in any

@@ -41,9 +41,9 @@ pub struct CrashBounds {
     /// The kind of crash.
     pub loss: CrashKind,
     /// How often the recovery may crash as well.
-    pub recrashes: u32,
+    pub max_recovery_crashes: u32,
     /// Most time.
-    pub time: Option<Duration>,
+    pub time_limit: Option<Duration>,
     /// How many threads explore.
     pub threads: usize,
 }
@@ -56,7 +56,7 @@ pub struct ExpectedPrefix {
     /// Nothing is there that these operations did not do.
     pub max_ops: usize,
     /// How many recoveries have crashed since.
-    pub round: u32,
+    pub recovery_crashes: u32,
 }
 
 /// A state that was not recovered from.
@@ -69,7 +69,7 @@ pub struct FailedRecovery {
     /// The writes that survived the crash.
     pub survivors: SurvivingWrites,
     /// The prefix of what the recovery did that outlasted its crash, for each recovery that crashed.
-    pub recoveries: Vec<WriterPosition>,
+    pub crashed_recoveries: Vec<WriterPosition>,
 }
 
 /// The writes that survive a crash.
@@ -96,11 +96,11 @@ pub struct CrashReport {
     /// States of the file among them that differ, and were looked at.
     pub states: u64,
     /// Whether that is all there is within the bounds.
-    pub exhausted: bool,
+    pub is_exhaustive: bool,
     /// The first bad states, the simplest first.
     pub violations: Vec<FailedRecovery>,
     /// How many were bad.
-    pub wrong: u64,
+    pub violation_count: u64,
     /// How long it took.
     pub elapsed: Duration,
 }
@@ -128,7 +128,7 @@ pub fn explore_crashes(
         next: AtomicUsize::new(0),
         stop: AtomicBool::new(false),
         found: Mutex::default(),
-        deadline: bounds.time.map(|time| began + time),
+        deadline: bounds.time_limit.map(|time| began + time),
     };
     std::thread::scope(|scope| {
         for _ in 0..bounds.threads.max(1) {
@@ -137,8 +137,10 @@ pub fn explore_crashes(
     });
     let mut found = shared.found.into_inner();
     found.crashes = all.states.len() as u64;
-    found.exhausted = all.complete && !shared.stop.load(Relaxed);
-    found.violations.sort_by_key(|bad| (bad.recoveries.len(), bad.survivors.operation_count(), bad.expected.max_ops));
+    found.is_exhaustive = all.complete && !shared.stop.load(Relaxed);
+    found
+        .violations
+        .sort_by_key(|bad| (bad.crashed_recoveries.len(), bad.survivors.operation_count(), bad.expected.max_ops));
     found.elapsed = began.elapsed();
     found
 }
@@ -155,7 +157,10 @@ fn process_deaths(trace: &Trace, bounds: &CrashBounds) -> CrashStates {
         let mut add = |tear| {
             let position = WriterPosition { tear, ..WriterPosition::after(prefix) };
             let max_ops = prefix + usize::from(tear != Tear::None);
-            states.push((SurvivingWrites::Prefix(position), ExpectedPrefix { min_ops: prefix, max_ops, round: 0 }));
+            states.push((
+                SurvivingWrites::Prefix(position),
+                ExpectedPrefix { min_ops: prefix, max_ops, recovery_crashes: 0 },
+            ));
         };
         add(Tear::None);
         trace
@@ -197,7 +202,7 @@ fn power_failures(trace: &Trace, bounds: &CrashBounds, power: &PowerFailureSampl
             let max_ops = (last..end).find(|n| changes(n)).unwrap_or(end);
             // What was said of what is durable was said before anything else was done.
             let min_ops = pending.first().map_or(end, |first| *first as usize);
-            let expected = ExpectedPrefix { min_ops, max_ops, round: 0 };
+            let expected = ExpectedPrefix { min_ops, max_ops, recovery_crashes: 0 };
             let torn = kept.iter().filter(|_| subset.may_be_torn).flat_map(|n| {
                 let tears = operations.get(*n as usize).map(|operation| possible_tears(operation, &bounds.tearing));
                 tears.into_iter().flatten().map(move |tear| Some((*n, tear)))
@@ -306,9 +311,13 @@ impl<R: Fn(&Arc<CrashedDisk>, &ExpectedPrefix) -> Verdict + Sync> CrashExplorer<
             let mut found = self.found.lock();
             found.states += 1;
             if let Err(fault) = verdict {
-                found.wrong += 1;
-                let bad =
-                    || FailedRecovery { fault, expected, survivors: survivors.clone(), recoveries: recoveries.clone() };
+                found.violation_count += 1;
+                let bad = || FailedRecovery {
+                    fault,
+                    expected,
+                    survivors: survivors.clone(),
+                    crashed_recoveries: recoveries.clone(),
+                };
                 // The simplest of each kind is worth more than many of one.
                 if found.violations.len() < MAX_BAD_STATES {
                     let bad = bad();
@@ -317,11 +326,11 @@ impl<R: Fn(&Arc<CrashedDisk>, &ExpectedPrefix) -> Verdict + Sync> CrashExplorer<
                 return;
             }
         }
-        if expected.round >= self.bounds.recrashes {
+        if expected.recovery_crashes >= self.bounds.max_recovery_crashes {
             return;
         }
-        let log = disk.recorded_ops();
-        let expected = ExpectedPrefix { round: expected.round + 1, ..expected };
+        let log = disk.ops_since_crash();
+        let expected = ExpectedPrefix { recovery_crashes: expected.recovery_crashes + 1, ..expected };
         for (done, operation) in log.iter().enumerate() {
             for tear in std::iter::once(Tear::None).chain(possible_tears(operation, &self.bounds.tearing)) {
                 let next = before.copy_with_empty_log();

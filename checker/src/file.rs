@@ -48,7 +48,7 @@ use h5live_cache::{FileStorage, Storage};
 use live_check::confirmed_report;
 use passes::check_file;
 
-pub use cause::{FindingCause, UsedRange};
+pub use cause::{FileRange, FindingCause};
 pub use options::CheckOptions;
 pub use report::{FileCheckReport, Finding};
 

@@ -21,7 +21,8 @@ mod view;
 
 pub use counterexample_log::{CounterexampleEvent, CounterexampleLog};
 pub use explore::{
-    Counterexample, ExploreBounds, ExploreReport, Verdict, explore_schedules, find_fewest_moves, replay_reader,
+    Counterexample, ExploreBounds, ExploreReport, Verdict, explore_schedules, find_counterexample_with_fewest_moves,
+    replay_reader,
 };
 pub use position::{AllowedTears, OS_PAGE_BYTES, Tear, WriterPosition};
 pub use query::ReaderQuery;

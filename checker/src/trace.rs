@@ -78,7 +78,7 @@ impl Trace {
     }
 
     /// The prefix that ends with the first remark of exactly `text`.
-    pub fn find_mark(&self, text: &str) -> Option<usize> {
+    pub fn prefix_ending_with_mark(&self, text: &str) -> Option<usize> {
         let is = |operation: &StorageOp| matches!(operation, StorageOp::Mark(found) if found == text);
         self.operations.iter().position(is).map(|at| at + 1)
     }

@@ -79,7 +79,7 @@ fn compound(input: &DeriveInput, fields: &Fields) -> Result<Tokens> {
             type Encoder = (bool, (#(::h5live::derived::MemberCodec<<#types as ::h5live::H5Type>::Encoder>,)*));
 
             fn datatype() -> ::h5live::Datatype {
-                ::h5live::derived::compound(::std::vec![#((#names, <#types as ::h5live::H5Type>::datatype())),*])
+                ::h5live::derived::packed_compound(::std::vec![#((#names, <#types as ::h5live::H5Type>::datatype())),*])
             }
 
             fn placeholder() -> Self {
@@ -152,7 +152,7 @@ fn compound_encoding(members: &[Member], types: &[&Type], names: &[String], memo
             let members = (
                 #(::h5live::derived::MemberCodec::encoder::<#types>(file, #names, #memory)?,)*
             );
-            let covered = 0usize #(+ members.#at.overwritten_bytes::<#types>())*;
+            let covered = 0usize #(+ members.#at.fully_overwritten_len::<#types>())*;
             ::std::result::Result::Ok((covered != file.size() as usize, members))
         }
 
@@ -263,7 +263,7 @@ fn enumeration_codec(
             context: ::h5live::ConversionContext<'_>,
         ) -> ::std::result::Result<(), ::h5live::ConvertError> {
             const ALL: &[#ident] = &[#(#ident::#variants),*];
-            let variant = decoder.variant(element, context)?;
+            let variant = decoder.decode_variant(element, context)?;
             *into = ::std::clone::Clone::clone(&ALL[variant]);
             ::std::result::Result::Ok(())
         }

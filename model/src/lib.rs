@@ -70,7 +70,7 @@ pub use object_id::ObjectId;
 pub use reclaim::{Leak, LeakLocation, ReclaimReport};
 pub use reference::{Referent, ReferentPart};
 pub use select::{
-    BoundSelection, ChunkSplit, ElementRun, SelectionError, StridedRun, split_run_into_blocks, strided_run_as_block,
+    BoundSelection, ChunkSplit, ElementRun, SelectionError, StridedRuns, split_run_into_blocks, strided_run_as_block,
 };
 pub use selection::{Block, DimIndices, Hyperslab, Selection};
 pub use settings::Settings;
@@ -81,8 +81,8 @@ pub use spec::{
 pub use stats::Stats;
 pub use store::{
     Capabilities, ChunkBatch, ChunkBytes, ChunkEncodedBy, ChunkReadRequest, ChunkReadStrategy, ChunkSink, ChunkStore,
-    ChunkWrite, ConsistencyScope, DurabilitySupport, MapEdit, MapPrefetch, MapScan, MapStore, NewObject,
-    ObjectInfoChange, ObjectScope, OrderedBounds, PartialWrites, PublishLevel, SessionInfo, SmallWritesStagedBy, Store,
+    ChunkWrite, ConsistencyScope, DurabilitySupport, EncodedKeyBounds, MapEdit, MapPrefetch, MapScan, MapStore,
+    NewObject, ObjectInfoChange, ObjectScope, PartialWrites, PublishLevel, SessionInfo, SmallWritesStagedBy, Store,
     StoreFeatures, StoreSizeLimits, StoreWriter, WriterLiveness, check_block_in_chunk, read_blob, read_block_by_runs,
     read_chunks_sequentially,
 };

@@ -37,7 +37,7 @@ pub struct Block {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum DimIndices {
     /// Blocks at equal distances, as in a dimension of a [`Hyperslab`].
-    Blocks {
+    StridedBlocks {
         /// The first index.
         start: u64,
         /// From the start of a block to the start of the next.

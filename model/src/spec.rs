@@ -129,7 +129,7 @@ pub struct DatasetSpec {
     /// The type of an element.
     pub datatype: Datatype,
     /// The committed datatype of the same store that is the type, if it is one.
-    pub committed: Option<ObjectId>,
+    pub committed_datatype: Option<ObjectId>,
     /// The shape.
     pub dataspace: Dataspace,
     /// The layout.
@@ -145,12 +145,12 @@ pub struct DatasetSpec {
 impl DatasetSpec {
     /// The grid of the chunks: one chunk of the size of the extent if the layout is not chunked. `None` if there
     /// are no elements, or the layout is of another rank than the shape.
-    pub fn grid(&self) -> Option<ChunkGrid> {
-        ChunkGrid::new(self.chunk_dims()?)
+    pub fn grid_or_single_chunk(&self) -> Option<ChunkGrid> {
+        ChunkGrid::new(self.chunk_dims_or_extent()?)
     }
 
-    /// The dimensions of a chunk, as those of [`DatasetSpec::grid`] (`[rank]`, elements): none is zero.
-    pub fn chunk_dims(&self) -> Option<&[u64]> {
+    /// The dimensions of a chunk, as those of [`DatasetSpec::grid_or_single_chunk`] (`[rank]`, elements): none is zero.
+    pub fn chunk_dims_or_extent(&self) -> Option<&[u64]> {
         let dims = match &self.layout {
             Layout::Chunked(dims) => (dims.len() == self.dataspace.rank()).then_some(&dims[..])?,
             _ if matches!(self.dataspace, Dataspace::Null) => return None,
@@ -160,9 +160,9 @@ impl DatasetSpec {
     }
 
     /// The bytes of a decoded chunk, or `None` if there is no grid or they do not fit 64 bits.
-    pub fn chunk_bytes(&self) -> Option<u64> {
+    pub fn chunk_bytes_or_total(&self) -> Option<u64> {
         let size = u64::from(self.datatype.size());
-        self.chunk_dims()?.iter().try_fold(size, |n, dim| n.checked_mul(*dim))
+        self.chunk_dims_or_extent()?.iter().try_fold(size, |n, dim| n.checked_mul(*dim))
     }
 
     /// Bytes of all elements; `None` if they are more than 2^64.
@@ -182,7 +182,7 @@ impl DatasetSpec {
             (Layout::Chunked(_), Dataspace::Null | Dataspace::Scalar) => {
                 return invalid("only a dataset with dimensions can be chunked");
             }
-            (Layout::Chunked(_), _) if self.grid().is_none() => {
+            (Layout::Chunked(_), _) if self.grid_or_single_chunk().is_none() => {
                 return invalid("chunks must have the rank of the dataset, and no dimension of zero");
             }
             (Layout::Chunked(_), _) => {}
@@ -216,9 +216,9 @@ impl DatasetSpec {
     ///
     /// # Errors
     /// [`Error::Invalid`] if no chunk can be there: the coordinate is of another rank, or outside of the maximum.
-    pub fn checked_chunk_bytes(&self, coord: &ChunkCoord) -> Result<u64> {
+    pub fn chunk_bytes_at(&self, coord: &ChunkCoord) -> Result<u64> {
         let outside = || Error::Invalid(format!("no chunk of this dataset is at {:?}", coord.scaled()));
-        let grid = self.grid().ok_or_else(outside)?;
+        let grid = self.grid_or_single_chunk().ok_or_else(outside)?;
         let inside = match &self.layout {
             Layout::Chunked(_) => {
                 let counts = grid.chunk_counts(self.dataspace.max_dims());
@@ -226,11 +226,11 @@ impl DatasetSpec {
             }
             _ => *coord == ChunkCoord::origin(self.dataspace.rank()),
         };
-        self.chunk_bytes().filter(|_| inside).ok_or_else(outside)
+        self.chunk_bytes_or_total().filter(|_| inside).ok_or_else(outside)
     }
 
     /// The bytes of an element that nobody wrote (`[datatype.size()]`).
-    pub fn fill_element(&self) -> Vec<u8> {
+    pub fn fill_value_or_zeros(&self) -> Vec<u8> {
         let size = self.datatype.size() as usize;
         match &self.fill {
             Fill { time: FillTime::Never, .. } => vec![0; size],
@@ -250,10 +250,10 @@ impl DatasetSpec {
         }
     }
 
-    /// Makes `into` what elements hold that nobody wrote, from `byte_offset` on (bytes from the start of an element).
-    pub fn fill_into(&self, byte_offset: u64, into: &mut [u8]) {
+    /// Makes `into` what elements hold that nobody wrote, from `pattern_offset` on (bytes from the start of an element).
+    pub fn fill_into(&self, pattern_offset: u64, into: &mut [u8]) {
         let Some(pattern) = self.nonzero_fill_value() else { return into.fill(0) };
-        let skipped = (byte_offset % pattern.len() as u64) as usize;
+        let skipped = (pattern_offset % pattern.len() as u64) as usize;
         let (first, rest) = into.split_at_mut((pattern.len() - skipped).min(into.len()));
         first.copy_from_slice(&pattern[skipped..skipped + first.len()]);
         rest.chunks_mut(pattern.len()).for_each(|element| element.copy_from_slice(&pattern[..element.len()]));
@@ -325,7 +325,7 @@ pub struct ObjectSpec {
     /// How its attributes are kept.
     pub attributes: LinkOrAttributeStorageSpec,
     /// Whether it is kept when it was touched.
-    pub times: bool,
+    pub track_times: bool,
     /// Whether it is to have attributes of more than 64 KiB, for which the oldest formats have no room.
     pub large_attributes: bool,
 }
@@ -345,7 +345,12 @@ pub enum ObjectKindSpec {
 
 impl From<ObjectKindSpec> for ObjectSpec {
     fn from(body: ObjectKindSpec) -> Self {
-        ObjectSpec { body, attributes: LinkOrAttributeStorageSpec::default(), times: false, large_attributes: false }
+        ObjectSpec {
+            body,
+            attributes: LinkOrAttributeStorageSpec::default(),
+            track_times: false,
+            large_attributes: false,
+        }
     }
 }
 

@@ -9,9 +9,9 @@ use crate::{Leak, ObjectId};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct StoreCheckOptions {
     /// Undo the filters of all chunks.
-    pub data: bool,
+    pub verify_data: bool,
     /// In an object store, look beyond the domain for objects of domains that are not there. That lists the bucket.
-    pub leaks: bool,
+    pub find_lost_domains: bool,
 }
 
 /// Something that is wrong with a store.
@@ -39,12 +39,12 @@ pub struct StoreCheckReport {
     pub leak_count: u64,
     /// Chunks, and entries of a log, that were to be verified and could not be: their filters are not known here, or the file
     /// that has them is not what it was.
-    pub undecoded_chunks: u64,
+    pub unverifiable_chunks: u64,
     /// Bytes of metadata and raw data that no checksum covers: whether they are what was written is not known. `None` where
     /// this is not counted.
     pub unchecksummed_bytes: Option<u64>,
     /// Objects that were looked at.
-    pub objects: u64,
+    pub object_count: u64,
     /// Bytes of metadata.
     pub metadata_bytes: u64,
     /// Bytes of raw data.
@@ -56,7 +56,7 @@ impl StoreCheckReport {
     pub const MAX_FINDINGS: usize = 10_000;
 
     /// Whether nothing is wrong.
-    pub fn is_clean(&self) -> bool {
+    pub fn has_no_findings(&self) -> bool {
         self.findings.is_empty()
     }
 

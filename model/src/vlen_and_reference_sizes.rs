@@ -9,11 +9,11 @@ pub struct VlenAndReferenceSizes {
     /// A variable-length element.
     pub vlen: u32,
     /// A reference to an object ([`ReferenceKind::Object1`]).
-    pub object: u32,
+    pub object_reference: u32,
     /// A reference to a region ([`ReferenceKind::Region1`]).
-    pub region: u32,
+    pub region_reference: u32,
     /// A reference of the kinds of HDF5 1.12.
-    pub standard: u32,
+    pub standard_reference: u32,
 }
 
 impl VlenAndReferenceSizes {
@@ -21,15 +21,20 @@ impl VlenAndReferenceSizes {
     pub const fn with_offset_size(bytes: u32) -> Self {
         // A count and a place in a heap (address and number); an address; a place in a heap; two bytes of a header, a
         // length, and a place in a heap.
-        VlenAndReferenceSizes { vlen: bytes + 8, object: bytes, region: bytes + 4, standard: bytes + 10 }
+        VlenAndReferenceSizes {
+            vlen: bytes + 8,
+            object_reference: bytes,
+            region_reference: bytes + 4,
+            standard_reference: bytes + 10,
+        }
     }
 
     /// Bytes of a reference of a kind.
     pub const fn reference_size(&self, kind: ReferenceKind) -> u32 {
         match kind {
-            ReferenceKind::Object1 => self.object,
-            ReferenceKind::Region1 => self.region,
-            ReferenceKind::Object2 | ReferenceKind::Region2 | ReferenceKind::Attribute => self.standard,
+            ReferenceKind::Object1 => self.object_reference,
+            ReferenceKind::Region1 => self.region_reference,
+            ReferenceKind::Object2 | ReferenceKind::Region2 | ReferenceKind::Attribute => self.standard_reference,
         }
     }
 }

@@ -104,7 +104,7 @@ impl NativeDataset {
 
     /// The committed datatype that is the type of the elements, if it is one.
     pub(crate) fn committed_datatype(&self) -> Option<ObjectId> {
-        self.state().spec.committed
+        self.state().spec.committed_datatype
     }
 
     /// Calls `each` with the first byte and the length (bytes) of every run of raw data of the dataset in the file.
@@ -238,7 +238,7 @@ impl NativeDataset {
     fn stored_chunk(&self, state: &DatasetState, coord: &ChunkCoord, element: ChunkIndexEntry) -> StoredChunk {
         let size = match state.layout.chunk_entry_format() {
             Some(ChunkEntryFormat::Filtered(_)) => element.stored_size,
-            _ => state.spec.chunk_bytes().unwrap_or(0),
+            _ => state.spec.chunk_bytes_or_total().unwrap_or(0),
         };
         StoredChunk { coord: coord.clone(), offset: element.addr.get(), size, filter_mask: element.filter_mask }
     }
@@ -246,8 +246,8 @@ impl NativeDataset {
     /// Calls `each` with every stored chunk, until it returns `false`.
     fn for_each_stored_chunk(&self, state: &DatasetState, each: &mut dyn FnMut(StoredChunk) -> bool) -> Result<()> {
         if let NativeLayout::Compact(_) | NativeLayout::External(_) = state.layout {
-            if let Some(grid) = state.spec.grid() {
-                let size = state.spec.chunk_bytes().unwrap_or(0);
+            if let Some(grid) = state.spec.grid_or_single_chunk() {
+                let size = state.spec.chunk_bytes_or_total().unwrap_or(0);
                 let coord = ChunkCoord::origin(ChunkGrid::chunk_dims(&grid).len());
                 each(StoredChunk { coord, offset: None, size, filter_mask: 0 });
             }
@@ -302,7 +302,7 @@ impl ChunkStore for NativeDataset {
         let look = |state: &DatasetState| {
             state.check_layout_covers_elements()?;
             if let NativeLayout::Compact(_) | NativeLayout::External(_) = state.layout {
-                let size = state.spec.chunk_bytes().unwrap_or(0);
+                let size = state.spec.chunk_bytes_or_total().unwrap_or(0);
                 return Ok(Some(StoredChunk { coord: coord.clone(), offset: None, size, filter_mask: 0 }));
             }
             Ok(state.layout.locate_chunk(coord)?.map(|element| self.stored_chunk(state, coord, element)))
@@ -314,7 +314,7 @@ impl ChunkStore for NativeDataset {
         Ok(found)
     }
 
-    fn check_chunk(&self, coord: &ChunkCoord) -> ModelResult<()> {
+    fn check_chunk_storable(&self, coord: &ChunkCoord) -> ModelResult<()> {
         self.check_not_deleted()?;
         let state = self.state();
         if let NativeLayout::Chunked(index, ..) = &state.layout
@@ -442,7 +442,7 @@ impl ChunkStore for NativeDataset {
         Ok(self.write_batch(batch)?)
     }
 
-    fn prefers_unfiltered_partial_chunks(&self) -> bool {
+    fn prefers_unfiltered_until_full(&self) -> bool {
         self.session.prefers_unfiltered_partial_chunks()
     }
 

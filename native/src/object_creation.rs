@@ -72,7 +72,7 @@ impl NativeSession {
         mut messages: Vec<RawMessage>,
         room: ReservedHeaderSpace,
     ) -> Result<CachedHeader> {
-        if spec.times && prefix.version == 1 {
+        if spec.track_times && prefix.version == 1 {
             let time = ModificationTime { seconds: unix_time_seconds() };
             messages.push(self.encode_message(time, MessageFlags::default())?);
         }
@@ -87,13 +87,15 @@ impl NativeSession {
         let tracked = order >= CreationOrder::Tracked;
         // libhdf5 takes such a type for damage in a header without a checksum.
         let unusual = match &spec.body {
-            ObjectKindSpec::Dataset(spec) => spec.committed.is_none() && spec.datatype.has_over_half_bits_unused(),
+            ObjectKindSpec::Dataset(spec) => {
+                spec.committed_datatype.is_none() && spec.datatype.has_over_half_bits_unused()
+            }
             ObjectKindSpec::Datatype(datatype) => datatype.has_over_half_bits_unused(),
             _ => false,
         };
         let newer = tracked || spec.large_attributes || unusual;
         let version = if newer { 2 } else { self.profile.object_header_version() };
-        let times = (spec.times && version > 1).then(|| {
+        let times = (spec.track_times && version > 1).then(|| {
             let now = unix_time_seconds();
             HeaderTimes { access: now, modification: now, change: now, birth: now }
         });

@@ -68,16 +68,16 @@ fn free_unused(path: &Path, options: &OpenOptions) -> Result<()> {
 /// open, and has changed nothing.
 fn find_unused(path: &Path, options: &OpenOptions, base: u64) -> Result<FreeList> {
     let look = CheckOptions {
-        leaks: true,
+        reports_leaks: true,
         live: true,
-        values: u64::MAX,
+        max_value_bytes: u64::MAX,
         filters: Some(&*options.unfilter),
-        chunk_bytes: options.max_allocation.bytes(),
+        max_chunk_bytes: options.max_allocation.bytes(),
         ..CheckOptions::default()
     };
     let report = check_path_with(path, look).map_err(Error::io("look for unused space"))?;
     let mut unused = FreeList::default();
-    if report.is_clean() && report.is_complete {
+    if report.is_clean() && report.has_followed_everything {
         report.leaks.iter().for_each(|range| unused.free_range(range.offset.saturating_sub(base), range.len));
     }
     Ok(unused)

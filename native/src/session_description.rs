@@ -20,8 +20,8 @@ pub(crate) fn describe_session(session: &NativeSession) -> SessionInfo {
     session_description.location = Some(session.hold.path())
         .filter(|path| !path.as_os_str().is_empty())
         .map(|path| Location::Path(path.to_owned()));
-    session_description.element_sizes = VlenAndReferenceSizes::with_offset_size(offset_size);
-    session_description.settings = settings(session, offset_size);
+    session_description.vlen_and_reference_sizes = VlenAndReferenceSizes::with_offset_size(offset_size);
+    session_description.creation_settings = settings(session, offset_size);
     session_description
 }
 
@@ -40,7 +40,7 @@ fn capabilities(session: &NativeSession) -> Capabilities {
     Capabilities {
         reads: batched.unwrap_or(ChunkReadStrategy::Direct { atomic }),
         view,
-        live: session.superblock.version != 1,
+        supports_live_reads: session.superblock.version != 1,
         limits,
         ..MAX_CAPABILITIES
     }
@@ -56,7 +56,7 @@ pub(crate) const MAX_CAPABILITIES: Capabilities = Capabilities {
     commit: ConsistencyScope::Object,
     view: ConsistencyScope::Store,
     durability: DurabilitySupport::OnRequest,
-    live: true,
+    supports_live_reads: true,
     limits: StoreSizeLimits::NONE,
 };
 

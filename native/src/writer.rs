@@ -36,7 +36,7 @@ impl NativeFile {
 
     /// Makes an object with a link to it.
     fn create_linked(&self, (parent, name): (ObjectId, &Name), new: &NewObject<'_>) -> ModelResult<ObjectId> {
-        let NewObject { spec, elements, .. } = *new;
+        let NewObject { spec, compact_elements: elements, .. } = *new;
         name.check_as_link_name()?;
         if (self.0.may_be_followed() || !is_cheap_to_create(spec)) && self.link(parent, name)?.is_some() {
             return Err(ModelError::Exists(name.clone()));
@@ -56,7 +56,7 @@ impl NativeFile {
     fn create_unlinked(&self, new: &NewObject<'_>) -> ModelResult<ObjectId> {
         self.0.extend_eof_for_object(new.spec)?;
         let _operation = self.0.cache.begin_atomic_change();
-        let header = self.0.create_object(new.spec, new.elements)?;
+        let header = self.0.create_object(new.spec, new.compact_elements)?;
         self.0.unlinked.add_new_object(header.addr());
         Ok(ObjectId(header.addr().get().unwrap_or(u64::MAX).into()))
     }
@@ -99,7 +99,7 @@ fn is_cheap_to_create(spec: &ObjectSpec) -> bool {
     match &spec.body {
         ObjectKindSpec::Dataset(spec) => {
             let has_header_alone = matches!(spec.layout, Layout::Compact | Layout::Contiguous | Layout::Chunked(_));
-            has_header_alone && spec.fill.allocation != AllocationTime::Early && spec.committed.is_none()
+            has_header_alone && spec.fill.allocation != AllocationTime::Early && spec.committed_datatype.is_none()
         }
         _ => false,
     }

@@ -23,7 +23,7 @@ enum Attributed {
     Group(h5live::Group),
     Dataset(h5live::Dataset),
     Datatype(h5live::NamedType),
-    Map(h5live::MapObject),
+    Map(h5live::UntypedMap),
 }
 
 impl Attributed {
@@ -122,7 +122,8 @@ impl AttributesHandle {
             space => Some(space.dims().to_vec()),
         };
         let datatype = Py::new(py, DatatypeHandle(attribute.datatype().clone()))?;
-        (datatype, shape, PyBytes::new(py, attribute.raw()), attribute.committed().map(|id| id.0)).into_py_any(py)
+        (datatype, shape, PyBytes::new(py, attribute.raw()), attribute.committed_datatype_id().map(|id| id.0))
+            .into_py_any(py)
     }
 
     /// The elements as those of another type.
@@ -157,7 +158,7 @@ impl AttributesHandle {
             Some(dims) => Dataspace::Simple(Shape::fixed(&dims)),
         };
         let builder: AttributeBuilder = match datatype.cast::<NamedTypeHandle>() {
-            Ok(named) => builder.committed(&named.get().named()?),
+            Ok(named) => builder.committed_datatype(&named.get().named()?),
             Err(_) => builder.datatype(datatype.cast::<DatatypeHandle>()?.get().0.clone()),
         };
         let memory = Memory::readable(data)?;

@@ -47,7 +47,7 @@ pub(crate) fn builder(
     let mut builder = match datatype.cast::<NamedTypeHandle>() {
         Ok(named) => {
             let named = named.get().named()?;
-            group.new_dataset_with_type(named.datatype().clone()).committed(&named)
+            group.new_dataset_with_type(named.datatype().clone()).committed_datatype(&named)
         }
         Err(_) => group.new_dataset_with_type(datatype.cast::<DatatypeHandle>()?.get().0.clone()),
     };

@@ -135,7 +135,7 @@ impl DatasetHandle {
             AllocationTime::Incremental => "incr",
         };
         out.set_item("alloc_time", alloc)?;
-        out.set_item("committed", spec.committed.map(|id| id.0))?;
+        out.set_item("committed", spec.committed_datatype.map(|id| id.0))?;
         out.into_py_any(py)
     }
 
@@ -248,7 +248,7 @@ impl DatasetHandle {
                 Some(row) => follower.start_row(row),
                 None => follower.skip_existing()?,
             };
-            Ok(if let Some(rows) = batch { follower.batch_rows(rows) } else { follower })
+            Ok(if let Some(rows) = batch { follower.max_batch_rows(rows) } else { follower })
         };
         Ok(crate::follow::RowsHandle::new(&self.session, run(py, follow)?.map_err(raise)?))
     }
@@ -269,8 +269,8 @@ impl DatasetHandle {
     fn chunks(&self, py: Python<'_>) -> PyResult<Vec<ChunkRecord>> {
         let dataset = self.dataset()?;
         let spec = run(py, || dataset.spec())?.map_err(|error| raise_read(&dataset, error))?;
-        let grid: Vec<u64> = spec.chunk_dims().unwrap_or(&[]).to_vec();
-        let chunks = run(py, || dataset.chunks())?.map_err(raise)?;
+        let grid: Vec<u64> = spec.chunk_dims_or_extent().unwrap_or(&[]).to_vec();
+        let chunks = run(py, || dataset.stored_chunks())?.map_err(raise)?;
         Ok(chunks.iter().map(|chunk| chunk_record(chunk, &grid)).collect())
     }
 
@@ -279,7 +279,7 @@ impl DatasetHandle {
         let dataset = self.dataset()?;
         let coord = ChunkCoord::new(&scaled);
         let found = run(py, || -> h5live::Result<_> {
-            let Some(chunk) = dataset.chunk(&coord)? else { return Ok(None) };
+            let Some(chunk) = dataset.stored_chunk(&coord)? else { return Ok(None) };
             Ok(Some((chunk.filter_mask, dataset.read_chunk(&chunk)?)))
         })?;
         Ok(found.map_err(raise)?.map(|(mask, bytes)| (mask, PyBytes::new(py, &bytes))))

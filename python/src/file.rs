@@ -123,7 +123,7 @@ fn wait_for(py: Python<'_>, options: &Options, location: &str, seconds: f64) -> 
     let mut waiter = run(py, || FileWaiter::new(options.clone(), location))?.map_err(raise)?;
     loop {
         let turn = next_turn(until);
-        let found = run(py, || waiter.find(turn, |file| Ok(file.clone())))?.map_err(raise)?;
+        let found = run(py, || waiter.wait_for(turn, |file| Ok(file.clone())))?.map_err(raise)?;
         if found.is_some() || turn.is_zero() {
             return Ok(found);
         }
@@ -219,7 +219,7 @@ impl FileHandle {
     /// What the store says of itself.
     fn settings(&self) -> PyResult<Vec<(String, String)>> {
         let file = self.session.file()?;
-        Ok(file.session().settings.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect())
+        Ok(file.session().creation_settings.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect())
     }
 
     fn root(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
@@ -254,7 +254,7 @@ impl FileHandle {
 
     /// A type as elements of this file have it.
     fn stored_type(&self, datatype: &DatatypeHandle) -> PyResult<DatatypeHandle> {
-        let forms = self.session.file()?.session().element_sizes;
+        let forms = self.session.file()?.session().vlen_and_reference_sizes;
         Ok(DatatypeHandle(
             datatype.0.with_vlen_and_reference_sizes(h5live::model::VlenAndReferenceSizes::default(), forms),
         ))
@@ -264,7 +264,7 @@ impl FileHandle {
     fn referent(&self, py: Python<'_>, kind: &str, bytes: &[u8]) -> PyResult<Py<PyAny>> {
         let file = self.session.file()?;
         let reference = Reference::new(reference_kind(kind)?, bytes);
-        match run(py, || file.referent(&reference))?.map_err(raise)? {
+        match run(py, || file.reference_target(&reference))?.map_err(raise)? {
             None => Ok(py.None()),
             Some(ReferenceTarget::Object(object)) => (wrap(py, &self.session, object)?, py.None()).into_py_any(py),
             Some(ReferenceTarget::Region(dataset, selection)) => {

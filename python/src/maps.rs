@@ -2,7 +2,7 @@
 
 use std::ops::Bound as RangeBound;
 
-use h5live::{MapObject, Value};
+use h5live::{UntypedMap, Value};
 use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
@@ -16,7 +16,7 @@ use crate::process::run;
 
 object_handle! {
     /// A map.
-    MapHandle, "Map", MapObject, Map, map
+    MapHandle, "Map", UntypedMap, Map, map
 }
 
 /// A value of the engine as an object of Python.

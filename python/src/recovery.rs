@@ -41,10 +41,10 @@ pub(crate) fn diagnose(py: Python<'_>, location: &str) -> PyResult<Condition> {
 /// the number of objects that were looked at.
 #[pyfunction]
 pub(crate) fn check(py: Python<'_>, location: &str, data: bool) -> PyResult<(Vec<Fault>, u64)> {
-    let what = StoreCheckOptions { data, ..StoreCheckOptions::default() };
+    let what = StoreCheckOptions { verify_data: data, ..StoreCheckOptions::default() };
     let report = run(py, || h5live::check(location, what))?.map_err(raise)?;
     let fault = |found: StoreFinding| (found.path, found.kind, found.cause.to_string());
-    Ok((report.findings.into_iter().map(fault).collect(), report.objects))
+    Ok((report.findings.into_iter().map(fault).collect(), report.object_count))
 }
 
 /// Brings what a dead writer has left into order: how it was, how it is now, and what could not be done.

@@ -133,7 +133,7 @@ fn of_error(error: &Error, text: &str) -> Fault {
     if error.is_not_found() {
         return Fault::new(StatusCode::NOT_FOUND, text);
     }
-    of_store_kind(error.store_kind(), text)
+    of_store_kind(error.store_error_kind(), text)
 }
 
 /// What a failure of a store is for a client.

@@ -124,7 +124,7 @@ impl Server {
         let access = Access::new(token, config.users.filter(|_| !config.without_token), &names);
         let url = access.url_with_token(&names);
         let folders = catalog.folders().clone();
-        let options = config.options.raw_files(false).filter_links(move |at| folders.contains_location(at));
+        let options = config.options.raw_files(false).filter_linked_files(move |at| folders.contains_location(at));
         let sessions = Arc::new(FileSessions::new(options, config.limits.kept_sessions));
         let (stop, stopped) = watch::channel(false);
         let state = Arc::new(AppState {

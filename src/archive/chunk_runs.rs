@@ -29,7 +29,7 @@ impl ChunkRuns {
         let spec = dataset.spec()?;
         let len = spec.dataspace.dims().first().copied().unwrap_or(0);
         let Some(chunk) = chunk_bytes(&spec, len) else { return Ok(None) };
-        let mut chunks = dataset.chunks()?;
+        let mut chunks = dataset.stored_chunks()?;
         chunks.sort_by_key(|stored| stored.coord.scaled().first().copied());
         let store = dataset.file().store().dataset(dataset.id());
         let store = store.map_err(|error| dataset.file().error(Some(dataset.path()), error))?;

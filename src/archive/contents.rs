@@ -6,7 +6,7 @@ use h5live_model::ReferenceKind;
 
 use super::chunk_runs::ChunkRuns;
 use super::fault::ArchiveFault;
-use super::layout::{IMAGE, IMAGE_OFFSET, IMPORTING_ATTRIBUTE, OBJECT, SENTINEL_ATTRIBUTE, TABLE_GROUP};
+use super::layout::{HAS_SENTINEL_ATTRIBUTE, IMAGE, IMAGE_OFFSET, IMPORTING_ATTRIBUTE, OBJECT, TABLE_GROUP};
 use crate::error::ErrorKind;
 use crate::{Dataset, DatasetViewPart, File, Object, Reference, Result};
 
@@ -105,7 +105,7 @@ impl SampleContents {
             SampleContents::Image(image) => {
                 let (start, len) = image.range(sample).ok_or_else(|| self.no_sample(sample))?;
                 let is_inside = byte_range.start <= byte_range.end && byte_range.end <= len;
-                let fault = ArchiveFault::Tables("a part of a sample lies beyond it");
+                let fault = ArchiveFault::InconsistentTables("a part of a sample lies beyond it");
                 let byte_range =
                     is_inside.then_some(byte_range).ok_or_else(|| image.image.file().error(None, fault))?;
                 let mut bytes = Vec::new();
@@ -142,7 +142,7 @@ fn resize(into: &mut Vec<u8>, len: u64, file: &File) -> Result<()> {
     }
     let limit = file.shared().options.max_allocation;
     limit.check(len).map_err(|error| file.error(None, error))?;
-    into.resize(wanted.ok_or_else(|| file.error(None, ErrorKind::TooLarge(len)))?, 0);
+    into.resize(wanted.ok_or_else(|| file.error(None, ErrorKind::OutOfMemory(len)))?, 0);
     Ok(())
 }
 
@@ -160,7 +160,7 @@ impl ImageContents {
         let mut offsets: Vec<u64> = offset.read()?;
         image.refresh()?;
         let len = image.shape()?.first().copied().unwrap_or(0);
-        if !is_set(offset.attribute(SENTINEL_ATTRIBUTE))? {
+        if !is_set(offset.attribute(HAS_SENTINEL_ATTRIBUTE))? {
             let file = image.file();
             let is_growing = match file.group(TABLE_GROUP) {
                 Err(error) if error.is_not_found() => false,
@@ -173,7 +173,7 @@ impl ImageContents {
         }
         let is_beyond = offsets.last().is_some_and(|last| *last > len);
         if is_beyond || offsets.windows(2).any(|pair| pair[0] > pair[1]) {
-            let fault = ArchiveFault::Tables("the offsets of the image are not in order");
+            let fault = ArchiveFault::InconsistentTables("the offsets of the image are not in order");
             return Err(image.file().error(Some(offset.path()), fault));
         }
         let mapped = ChunkRuns::map(&image)?;
@@ -205,7 +205,9 @@ impl ObjectContents {
         let Some(bytes) = bytes else { return Ok(None) };
         match self.file.dereference(&Reference::new(ReferenceKind::Object1, bytes))? {
             Some(Object::Dataset(dataset)) => Ok(Some(dataset)),
-            _ => Err(self.file.error(Some(OBJECT), ArchiveFault::Tables("a reference leads to no dataset"))),
+            _ => {
+                Err(self.file.error(Some(OBJECT), ArchiveFault::InconsistentTables("a reference leads to no dataset")))
+            }
         }
     }
 }

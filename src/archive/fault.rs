@@ -19,14 +19,14 @@ pub enum ArchiveFault {
     },
     /// No file in the archive has this name.
     #[error("no file of the archive is called {0:?}")]
-    NoName(Name),
+    NameNotFound(Name),
     /// The tables contradict each other.
     #[error("the tables of the archive contradict each other: {0}")]
-    Tables(&'static str),
+    InconsistentTables(&'static str),
     /// An order that cannot be: see the text.
     #[error("{0}")]
-    Order(&'static str),
+    InvalidEpochOrder(&'static str),
     /// A thread could not be started.
     #[error("cannot start a thread that reads ahead")]
-    Thread,
+    ThreadSpawn,
 }

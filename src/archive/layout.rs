@@ -13,11 +13,11 @@ pub const LAYOUT_ATTRIBUTE: &str = "layout";
 /// Attribute of the group: 1 as long as an import is under way.
 pub const IMPORTING_ATTRIBUTE: &str = "importing";
 /// Attribute of the offsets: 1 if the last one is the end of the last element.
-pub const SENTINEL_ATTRIBUTE: &str = "sentinel";
+pub const HAS_SENTINEL_ATTRIBUTE: &str = "sentinel";
 /// Attribute of the name index: for how many entries it was made.
-pub const ENTRIES_ATTRIBUTE: &str = "entries";
+pub const INDEXED_ENTRIES_ATTRIBUTE: &str = "entries";
 /// Attribute of the digests: the algorithm, by its name.
-pub const ALGORITHM_ATTRIBUTE: &str = "algorithm";
+pub const DIGEST_ALGORITHM_ATTRIBUTE: &str = "algorithm";
 
 /// Bytes of all records of the archives that are not contents of files: headers, padding, ends.
 pub const HEADER: &str = ".h5live_tar/header";
@@ -38,7 +38,7 @@ pub const NAME_INDEX: &str = ".h5live_tar/name_index";
 /// Contents that have no place of their own under their name.
 pub const CONTENT_GROUP: &str = ".h5live_tar/content";
 /// As long as an import is under way: a hash of the path of each link that was there before it, `[links, 16]`.
-pub const BEFORE: &str = ".h5live_tar/before";
+pub const LINKS_BEFORE_IMPORT: &str = ".h5live_tar/before";
 
 /// The contents of all samples, one after another (layout `shredder`).
 pub const IMAGE: &str = "image";
@@ -49,9 +49,9 @@ pub const NAME: &str = "name";
 /// Where each name begins (bytes), and where the last one ends.
 pub const NAME_OFFSET: &str = "name_offset";
 /// Bytes of a chunk of the image and of the names.
-pub const BYTE_CHUNK: u64 = 1 << 20;
+pub const BYTES_PER_CHUNK: u64 = 1 << 20;
 /// Elements of a chunk of offsets.
-pub const OFFSET_CHUNK: u64 = 1 << 17;
+pub const OFFSETS_PER_CHUNK: u64 = 1 << 17;
 
 /// In [`EntryRow::sample`]: the entry has no contents of its own.
 pub const NO_SAMPLE: u64 = u64::MAX;

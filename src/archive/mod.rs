@@ -48,7 +48,7 @@ use self::contents::SampleContents;
 pub use self::epoch_sample_numbers::EpochSampleNumbers;
 pub use self::fault::ArchiveFault;
 pub use self::groups::SampleGroup;
-pub use self::name_index::{NameIndex, name_key};
+pub use self::name_index::{NameIndex, normalized_path};
 use self::names::Names;
 pub use self::order::Permutation;
 pub use self::prefetch::Prefetch;
@@ -57,7 +57,7 @@ use crate::{DatasetViewPart, File, Result};
 
 /// Whether a path matches a pattern, as [`Archive::glob`] has it.
 pub fn is_glob_match(pattern: &str, path: &[u8]) -> bool {
-    fast_glob::glob_match(name_key(pattern.as_bytes()), name_key(path))
+    fast_glob::glob_match(normalized_path(pattern.as_bytes()), normalized_path(path))
 }
 
 /// A training set in an open file. Clones share what was read of its tables.
@@ -144,7 +144,7 @@ impl Archive {
     }
 
     /// In how many pieces the file has the contents of all samples; `None` if they cannot be viewed.
-    pub fn pieces(&self) -> Option<usize> {
+    pub fn piece_count(&self) -> Option<usize> {
         self.shared.contents.pieces()
     }
 
@@ -167,13 +167,13 @@ impl Archive {
     /// The contents of the file with a path. A file without contents has none.
     ///
     /// # Errors
-    /// [`ArchiveFault::NoName`] if there is none; as [`Archive::read`].
+    /// [`ArchiveFault::NameNotFound`] if there is none; as [`Archive::read`].
     pub fn read_by_name(&self, name: impl AsRef<[u8]>) -> Result<Vec<u8>> {
         let name = name.as_ref();
         match self.names()?.find_file(name) {
             Some(Some(sample)) => self.read(sample),
             Some(None) => Ok(Vec::new()),
-            None => Err(self.error(ArchiveFault::NoName(name.into()))),
+            None => Err(self.error(ArchiveFault::NameNotFound(name.into()))),
         }
     }
 

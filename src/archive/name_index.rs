@@ -6,7 +6,7 @@ use twox_hash::XxHash3_64;
 const ENTRY_BITS: u32 = 40;
 
 /// The part of a path that lookups compare: without `./` in front and slashes behind.
-pub fn name_key(path: &[u8]) -> &[u8] {
+pub fn normalized_path(path: &[u8]) -> &[u8] {
     let mut key = path;
     while let Some(rest) = key.strip_prefix(b"./") {
         key = rest;
@@ -36,9 +36,9 @@ impl NameIndex {
         slots.resize(capacity, 0);
         let mut index = NameIndex { slots };
         for entry in 0..entries {
-            let key = name_key(path(entry));
+            let key = normalized_path(path(entry));
             let hash = XxHash3_64::oneshot(key);
-            let at = index.slot_of(hash, |other| name_key(path(other)) == key);
+            let at = index.slot_of(hash, |other| normalized_path(path(other)) == key);
             if let Some(slot) = index.slots.get_mut(at) {
                 *slot = (hash << ENTRY_BITS) | (entry + 1);
             }
@@ -73,7 +73,7 @@ impl NameIndex {
 
     /// The entry of a name, where `is_same` says whether an entry has it.
     pub fn find(&self, name: &[u8], is_same: impl Fn(u64) -> bool) -> Option<u64> {
-        let at = self.slot_of(XxHash3_64::oneshot(name_key(name)), is_same);
+        let at = self.slot_of(XxHash3_64::oneshot(normalized_path(name)), is_same);
         let entry = self.slots.get(at)? & ((1 << ENTRY_BITS) - 1);
         entry.checked_sub(1)
     }

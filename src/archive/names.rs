@@ -4,8 +4,8 @@ use std::ops::Range;
 
 use super::contents::find_dataset;
 use super::fault::ArchiveFault;
-use super::layout::{ENTRIES_ATTRIBUTE, ENTRY, EntryRow, NAME, NAME_INDEX, NAME_OFFSET, NO_SAMPLE, PATH};
-use super::name_index::{NameIndex, name_key};
+use super::layout::{ENTRY, EntryRow, INDEXED_ENTRIES_ATTRIBUTE, NAME, NAME_INDEX, NAME_OFFSET, NO_SAMPLE, PATH};
+use super::name_index::{NameIndex, normalized_path};
 use crate::{Dataset, File, Result};
 
 /// Rows of a table that are read at once.
@@ -55,7 +55,9 @@ impl Names {
             Some(index) => index,
             None => {
                 let index = NameIndex::build(names.entries.len() as u64, |entry| names.of_entry(entry));
-                index.ok_or_else(|| file.error(None, ArchiveFault::Tables("more entries than can be found by name")))?
+                index.ok_or_else(|| {
+                    file.error(None, ArchiveFault::InconsistentTables("more entries than can be found by name"))
+                })?
             }
         };
         Ok(names)
@@ -64,7 +66,7 @@ impl Names {
     /// The table that the file has, if it was made for these entries.
     fn stored_index(&self, file: &File) -> Result<Option<NameIndex>> {
         let Some(found) = find_dataset(file, NAME_INDEX)? else { return Ok(None) };
-        let entries: u64 = found.attribute(ENTRIES_ATTRIBUTE)?.read_scalar()?;
+        let entries: u64 = found.attribute(INDEXED_ENTRIES_ATTRIBUTE)?.read_scalar()?;
         if entries != self.entries.len() as u64 {
             return Ok(None);
         }
@@ -86,7 +88,7 @@ impl Names {
         let entry = usize::try_from(sample).ok().and_then(|sample| self.of_samples.get(sample));
         let samples = self.of_samples.len() as u64;
         match entry.ok_or(ArchiveFault::NoSample { sample, samples })? {
-            &NO_SAMPLE => Err(ArchiveFault::Tables("a sample has no entry")),
+            &NO_SAMPLE => Err(ArchiveFault::InconsistentTables("a sample has no entry")),
             entry => Ok(self.of_entry(*entry)),
         }
     }
@@ -100,9 +102,10 @@ impl Names {
     pub(super) fn find_file(&self, name: &[u8]) -> Option<Option<u64>> {
         let mut name = name;
         for _ in 0..MAX_HARD_LINKS {
-            let key = name_key(name);
+            let key = normalized_path(name);
             let found = self.index.find(key, |entry| {
-                usize::try_from(entry).is_ok_and(|at| at < self.entries.len()) && name_key(self.of_entry(entry)) == key
+                usize::try_from(entry).is_ok_and(|at| at < self.entries.len())
+                    && normalized_path(self.of_entry(entry)) == key
             })?;
             let entry = self.entries.get(usize::try_from(found).ok()?)?;
             match (entry.sample, entry.kind) {
@@ -157,7 +160,9 @@ fn entries_of_table(rows: &Dataset, paths: &Dataset) -> Result<(Vec<u8>, Vec<Nam
         end.is_some_and(|end| end <= len)
     };
     if !entries.iter().all(is_inside) {
-        return Err(paths.file().error(Some(rows.path()), ArchiveFault::Tables("a path lies beyond the paths")));
+        return Err(paths
+            .file()
+            .error(Some(rows.path()), ArchiveFault::InconsistentTables("a path lies beyond the paths")));
     }
     Ok((paths_read, entries))
 }
@@ -174,7 +179,7 @@ fn entries_of_names(file: &File, samples: u64) -> Result<(Vec<u8>, Vec<NamedEntr
         let rest = usize::try_from(*start).ok().and_then(|start| paths.get(start..)).unwrap_or_default();
         let length = rest.iter().position(|byte| *byte == 0).and_then(|length| u32::try_from(length).ok());
         let Some(path_length) = length else {
-            let fault = ArchiveFault::Tables("a name lies beyond the names");
+            let fault = ArchiveFault::InconsistentTables("a name lies beyond the names");
             return Err(file.error(Some(NAME_OFFSET), fault));
         };
         entries.push(NamedEntry { path: *start, path_length, link_length: 0, sample, kind: b'0' });

@@ -36,7 +36,7 @@ impl Permutation {
     }
 
     /// The key for the order of an epoch.
-    pub fn key(seed: u64, epoch: u64) -> u64 {
+    pub fn epoch_key(seed: u64, epoch: u64) -> u64 {
         mix(mix(seed.wrapping_add(GOLDEN)).wrapping_add(GOLDEN.wrapping_mul(epoch.wrapping_add(1))))
     }
 

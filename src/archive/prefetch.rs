@@ -61,17 +61,17 @@ impl Prefetch {
             match thread {
                 Ok(thread) => prefetch.threads.push(thread),
                 Err(_) if !prefetch.threads.is_empty() => break,
-                Err(_) => return Err(prefetch.queue.archive.error(ArchiveFault::Thread)),
+                Err(_) => return Err(prefetch.queue.archive.error(ArchiveFault::ThreadSpawn)),
             }
         }
         Ok(prefetch)
     }
 
-    /// The position of the next sample in the epoch, as [`EpochSampleNumbers::position`] gives it. Samples that were read ahead
+    /// The position of the next sample in the epoch, as [`EpochSampleNumbers::position_in_epoch`] gives it. Samples that were read ahead
     /// and not taken do not count.
-    pub fn position(&self) -> u64 {
+    pub fn position_in_epoch(&self) -> u64 {
         let state = self.queue.state.lock();
-        state.tickets.iter().fold(state.numbers.clone(), |numbers, _| numbers.before()).position()
+        state.tickets.iter().fold(state.numbers.clone(), |numbers, _| numbers.before()).position_in_epoch()
     }
 }
 

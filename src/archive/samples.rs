@@ -22,7 +22,7 @@ use crate::Result;
 /// let mut numbers = archive.samples().shuffled(42).epoch(3).shard(0, 2).worker(1, 4).numbers()?;
 /// let first: Vec<u64> = numbers.by_ref().take(5).collect();
 /// // A run that was interrupted goes on where it was.
-/// let position = numbers.position();
+/// let position = numbers.position_in_epoch();
 /// let rest: Vec<u64> = numbers.collect();
 /// let again = archive.samples().shuffled(42).epoch(3).shard(0, 2).worker(1, 4).start_at(position).numbers()?;
 /// assert_eq!(again.collect::<Vec<u64>>(), rest);
@@ -77,7 +77,7 @@ impl Samples {
         self
     }
 
-    /// Starts at a position of the epoch: earlier ones are left out. [`EpochSampleNumbers::position`] gives it.
+    /// Starts at a position of the epoch: earlier ones are left out. [`EpochSampleNumbers::position_in_epoch`] gives it.
     pub fn start_at(mut self, position: u64) -> Self {
         self.start = position;
         self
@@ -86,9 +86,9 @@ impl Samples {
     /// The numbers of the samples.
     ///
     /// # Errors
-    /// [`ArchiveFault::Order`] if a rank or a worker is not below their number, or blocks are not shuffled.
+    /// [`ArchiveFault::InvalidEpochOrder`] if a rank or a worker is not below their number, or blocks are not shuffled.
     pub fn numbers(&self) -> Result<EpochSampleNumbers> {
-        let wrong = |text| Err(self.archive.error(ArchiveFault::Order(text)));
+        let wrong = |text| Err(self.archive.error(ArchiveFault::InvalidEpochOrder(text)));
         let ((rank, world), (worker, workers)) = (self.shard, self.worker);
         if rank >= world {
             return wrong("the rank of a shard is not below their number");
@@ -101,8 +101,8 @@ impl Samples {
             (None, Some(_)) => return wrong("blocks without a seed"),
             (_, Some(0)) => return wrong("blocks of no samples"),
             (None, None) => EpochOrder::Stored,
-            (Some(seed), None) => EpochOrder::Shuffled(Permutation::new(n, Permutation::key(seed, self.epoch))),
-            (Some(seed), Some(block)) => EpochOrder::blocks(n, block, Permutation::key(seed, self.epoch)),
+            (Some(seed), None) => EpochOrder::Shuffled(Permutation::new(n, Permutation::epoch_key(seed, self.epoch))),
+            (Some(seed), Some(block)) => EpochOrder::blocks(n, block, Permutation::epoch_key(seed, self.epoch)),
         };
         let (Some(first), Some(step)) =
             (worker.checked_mul(world).and_then(|first| first.checked_add(rank)), workers.checked_mul(world))
@@ -128,7 +128,7 @@ impl Samples {
     /// sample that is larger.
     ///
     /// # Errors
-    /// As [`Samples::numbers`]; [`ArchiveFault::Thread`].
+    /// As [`Samples::numbers`]; [`ArchiveFault::ThreadSpawn`].
     pub fn prefetch(&self, threads: usize, memory: u64) -> Result<Prefetch> {
         Prefetch::start(self.archive.clone(), self.numbers()?, threads, memory)
     }

@@ -57,7 +57,7 @@ impl AttributeBuilder {
     /// Takes the type of another attribute of the same file, committed or not.
     pub fn same_type_as(mut self, other: &Attribute) -> Self {
         self.datatype = Some(other.datatype().clone());
-        self.committed = other.committed();
+        self.committed = other.committed_datatype_id();
         self
     }
 
@@ -203,7 +203,7 @@ mod tests {
         let file = File::in_memory();
         let root = file.root();
         let datatype = root.commit_datatype("type", &f32::datatype()).unwrap();
-        root.new_attribute("a").committed(&datatype).shape(&[2, 1]).write(&[1u8, 2]).unwrap();
+        root.new_attribute("a").committed_datatype(&datatype).shape(&[2, 1]).write(&[1u8, 2]).unwrap();
         let attribute = root.attribute("a").unwrap();
         assert_eq!(attribute.datatype(), &f32::datatype());
         assert_eq!((attribute.shape(), attribute.ndim(), attribute.size()), (&[2, 1][..], 2, 2));

@@ -88,7 +88,7 @@ impl Attribute {
     }
 
     /// The committed datatype of its file that is its type, if it is one.
-    pub fn committed(&self) -> Option<ObjectId> {
+    pub fn committed_datatype_id(&self) -> Option<ObjectId> {
         self.value.committed
     }
 
@@ -174,7 +174,7 @@ impl Attribute {
     }
 
     /// The class of its type, for messages: "integer", "compound", ...
-    pub fn class(&self) -> &'static str {
+    pub fn type_class_name(&self) -> &'static str {
         class(&self.value.datatype)
     }
 

@@ -60,7 +60,7 @@ impl<C> MemberCodec<C> {
     }
 
     /// Bytes of the member in the file that are overwritten, or none if some are not.
-    pub fn overwritten_bytes<T: H5Type<Encoder = C>>(&self) -> usize {
+    pub fn fully_overwritten_len<T: H5Type<Encoder = C>>(&self) -> usize {
         if T::is_partial(&self.code) { 0 } else { self.size }
     }
 
@@ -83,7 +83,7 @@ impl<C> MemberCodec<C> {
         T::decode(&self.code, part(element, self.at, self.size)?, into, context)
     }
 
-    /// Replaces the same field of several values by the member of elements of `size` bytes, one after another.
+    /// Replaces the same field of several values by the member of elements of `element_size` bytes, one after another.
     ///
     /// # Errors
     /// As [`H5Type::decode`].
@@ -91,11 +91,11 @@ impl<C> MemberCodec<C> {
     pub fn decode_column<'a, T: H5Type<Decoder = C>>(
         &self,
         elements: &[u8],
-        size: usize,
+        element_size: usize,
         into: impl Iterator<Item = &'a mut T>,
         context: ConversionContext<'_>,
     ) -> Result<(), ConvertError> {
-        T::decode_column(&self.code, MemberColumn::new(elements, size, self.at, self.size)?, into, context)
+        T::decode_column(&self.code, MemberColumn::new(elements, element_size, self.at, self.size)?, into, context)
     }
 
     /// Overwrites a member by the value of its field.
@@ -114,7 +114,7 @@ impl<C> MemberCodec<C> {
 }
 
 /// A compound type of members one right after the other.
-pub fn compound(members: Vec<(&str, Datatype)>) -> Datatype {
+pub fn packed_compound(members: Vec<(&str, Datatype)>) -> Datatype {
     let mut size = 0u32;
     let place = |(name, datatype): (&str, Datatype)| {
         let member = FileMember { name: name.into(), offset: size, datatype };
@@ -188,7 +188,7 @@ impl<C> EnumCodec<C> {
     ///
     /// # Errors
     /// [`ConvertError::NoVariant`].
-    pub fn variant(&self, element: &[u8], context: ConversionContext<'_>) -> Result<usize, ConvertError>
+    pub fn decode_variant(&self, element: &[u8], context: ConversionContext<'_>) -> Result<usize, ConvertError>
     where
         i64: H5Type<Decoder = C>,
     {

@@ -63,7 +63,7 @@ impl Copier<'_> {
             return Ok(());
         }
         if let (Some(elements_by), false) = (&mut self.elements_by, elsewhere) {
-            let dataset = DatasetInCopy { path: &made.path, spec: &old, chunks: &from.chunks()?, copy: made.to };
+            let dataset = DatasetInCopy { path: &made.path, spec: &old, chunks: &from.stored_chunks()?, copy: made.to };
             if elements_by(&dataset).map_err(|error| self.write_error(&made.path, error))? {
                 return Ok(());
             }
@@ -72,7 +72,7 @@ impl Copier<'_> {
         if elsewhere {
             return self.copy_slabs(&from, &to, &new, &plan);
         }
-        let same_grid = old.grid() == new.grid();
+        let same_grid = old.grid_or_single_chunk() == new.grid_or_single_chunk();
         let is_encoded = |data: &Dataset| data.file().session().capabilities.encoding == ChunkEncodedBy::Pipeline;
         let same_form = old.filters.is_empty() || is_encoded(&from) && is_encoded(&to);
         let same_edges = old.unfiltered_partial_chunks == new.unfiltered_partial_chunks;
@@ -80,10 +80,12 @@ impl Copier<'_> {
             return self.copy_stored_chunks(&from, &to, !old.filters.is_empty());
         }
         if self.filters.is_none() && is_encoded(&to) && self.has_lossy_filter(&new) {
-            self.report.rounded_again.push(made.path.clone());
+            self.report.lossily_reencoded.push(made.path.clone());
         }
-        let mut chunks = from.chunks()?;
-        let (Some(grid), Some(new_grid)) = (old.grid(), new.grid()) else { return Ok(()) };
+        let mut chunks = from.stored_chunks()?;
+        let (Some(grid), Some(new_grid)) = (old.grid_or_single_chunk(), new.grid_or_single_chunk()) else {
+            return Ok(());
+        };
         let counts = grid.chunk_counts(old.dataspace.dims());
         let all = counts.iter().try_fold(1u64, |n, count| n.checked_mul(*count));
         if all == Some(chunks.len() as u64) {
@@ -113,7 +115,7 @@ impl Copier<'_> {
     /// Copies the stored bytes of all chunks: as many at a time as the stores take best, and more if they went through filters
     /// and are verified.
     fn copy_stored_chunks(&mut self, from: &Dataset, to: &Dataset, filtered: bool) -> Result<()> {
-        let chunks = from.chunks()?;
+        let chunks = from.stored_chunks()?;
         let verify = filtered && self.verify;
         let most = match from.takes_many_chunks() || to.takes_many_chunks() {
             true => MAX_COPY_CHUNKS,

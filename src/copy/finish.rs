@@ -3,7 +3,7 @@
 use h5live_model::{AttributeData, CreationOrder, LinkTarget, ObjectInfoChange, ObjectKind, ObjectSpec};
 
 use super::element_copy::ElementCopy;
-use super::{CopiedObject, Copier, CopyReport, NotKept, ObjectMetadataKind, report};
+use super::{CopiedObject, Copier, CopyReport, LostMetadata, ObjectMetadataKind, report};
 use crate::error::ErrorKind;
 use crate::path::{NewLinkPath, join_path};
 use crate::{Error, Result};
@@ -125,7 +125,7 @@ impl Copier<'_> {
             |had: CreationOrder, has: CreationOrder| had != CreationOrder::Untracked && has == CreationOrder::Untracked;
         let mut lost = Vec::new();
         // Some stores note times of every object, whether it asks for that or not.
-        let asks_for_times = || from.spec(made.from).map(|spec| spec.times);
+        let asks_for_times = || from.spec(made.from).map(|spec| spec.track_times);
         let are_times_lost = had.times.is_some_and(|had| !has.times.is_some_and(|has| report::keeps_times(had, has)))
             && asks_for_times().map_err(|error| self.read_error(&made.path, error))?;
         lost.extend(are_times_lost.then_some(ObjectMetadataKind::Times));
@@ -138,8 +138,8 @@ impl Copier<'_> {
             let has = has.map_err(|error| self.write_error(&made.path, error))?;
             lost.extend(is_lost(had.links.order, has.links.order).then_some(ObjectMetadataKind::LinkOrder));
         }
-        let not_kept = lost.into_iter().map(|part| NotKept { path: made.path.clone(), part });
-        self.report.not_kept.extend(not_kept);
+        let not_kept = lost.into_iter().map(|part| LostMetadata { path: made.path.clone(), part });
+        self.report.lost_metadata.extend(not_kept);
         Ok(())
     }
 

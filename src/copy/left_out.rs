@@ -4,13 +4,13 @@ use std::collections::HashSet;
 
 use h5live_model::{LinkTarget, ObjectId, ObjectKind};
 
-use super::{CopiedObject, Copier, LeftOut};
+use super::{CopiedObject, Copier, SkippedItem};
 use crate::error::ErrorKind;
 use crate::{Error, Result};
 
 impl Copier<'_> {
     /// Sets whether what the store of the copy cannot hold, or this library cannot read, is left out (default: no; it is an
-    /// error): objects, attributes and links. [`CopyReport::left_out`](super::CopyReport::left_out) has all of it.
+    /// error): objects, attributes and links. [`CopyReport::skipped_items`](super::CopyReport::skipped_items) has all of it.
     pub fn skip_unsupported(mut self, skip: bool) -> Self {
         self.skip_unsupported = skip;
         self
@@ -18,7 +18,7 @@ impl Copier<'_> {
 
     /// Sets whether what is damaged is left out (default: no; it is an error): datasets with elements that cannot be decoded and
     /// must be, objects, attributes, and links that cannot be listed. Chunks that are copied as they are stored stay
-    /// ([`Copier::verify`]). [`CopyReport::left_out`](super::CopyReport::left_out) has all of it.
+    /// ([`Copier::verify`]). [`CopyReport::skipped_items`](super::CopyReport::skipped_items) has all of it.
     pub fn skip_damaged(mut self, skip: bool) -> Self {
         self.skip_damaged = skip;
         self
@@ -35,7 +35,7 @@ impl Copier<'_> {
             Err(error) if self.is_to_be_skipped(error.kind()) => {
                 // Part of it may have been copied.
                 self.files.take_lost_references();
-                self.report.left_out.push(LeftOut { path: path.to_owned(), error });
+                self.report.skipped_items.push(SkippedItem { path: path.to_owned(), error });
                 Ok(None)
             }
             other => other.map(Some),

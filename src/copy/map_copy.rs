@@ -7,7 +7,7 @@ use h5live_model::{Datatype, MapEdit, MapKeyBuf};
 use super::element_copy::{ElementCopy, FilePair};
 use super::{CopiedObject, Copier};
 use crate::error::ErrorKind;
-use crate::{MapObject, Result};
+use crate::{Result, UntypedMap};
 
 /// Bytes of keys and values that are put at a time, or one pair if it is larger.
 const MAX_BATCH_BYTES: usize = 1 << 20;
@@ -42,8 +42,8 @@ impl PairBatch {
 impl Copier<'_> {
     /// Copies the pairs of a map.
     pub(super) fn copy_pairs(&mut self, made: &CopiedObject) -> Result<()> {
-        let from = MapObject::open(self.files.from.clone(), made.from, made.path.clone())?;
-        let to = MapObject::open(self.files.to.clone(), made.to, made.path.clone())?;
+        let from = UntypedMap::open(self.files.from.clone(), made.from, made.path.clone())?;
+        let to = UntypedMap::open(self.files.to.clone(), made.to, made.path.clone())?;
         let plan = value_copy(from.value_type(), to.value_type());
         let mut batch = PairBatch::default();
         let mut pages = from.pages(Bound::Unbounded, Bound::Unbounded, true);

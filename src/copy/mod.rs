@@ -25,7 +25,7 @@ pub use self::element_copy::ReferencedFileRole;
 use self::element_copy::{ElementCopy, FilePair};
 use self::progress::CopyProgress;
 pub use self::report::{
-    CopyReport, DroppedFillValue, LeftOut, LostReferences, NotKept, ObjectMetadataKind, UnverifiedChunks,
+    CopyReport, DroppedFillValue, LostMetadata, LostReferences, ObjectMetadataKind, SkippedItem, UndecodableChunks,
 };
 use crate::error::ErrorKind;
 use crate::map::check_supports_maps;
@@ -41,7 +41,7 @@ const LARGE_ATTRIBUTE_BYTES: usize = 56 << 10;
 /// object if that is copied too. In another file, all other references become null, and [`Copier::copy_data_and_finish`] reports
 /// them. Committed types are copied with the objects that use them. Chunks are copied as they are stored, unless their
 /// filters, shape or elements change. Names of other files stay as they are ([`Copier::rewrite_file_names`],
-/// [`Copier::inline_external_elements`]).
+/// [`Copier::inline_external_and_virtual`]).
 ///
 /// Chunks that are copied as they are stored are also decoded by several threads, to verify them ([`Copier::verify`]).
 /// A chunk that cannot be decoded is copied all the same, and [`Copier::copy_data_and_finish`] reports it.
@@ -295,7 +295,7 @@ impl<'a> Copier<'a> {
         let large_attributes = self.needs_newer_header(id, path)?;
         let has_references = has_references(&body);
         let (attributes, times) = (info.attributes, info.times.is_some());
-        let spec = ObjectSpec { body, attributes, times, large_attributes };
+        let spec = ObjectSpec { body, attributes, track_times: times, large_attributes };
         let to = self.files.to.writer().map_err(|error| self.write_error(path, error))?;
         let copy = to.create(&NewObject::unlinked(&spec)).map_err(|error| self.write_error(path, error))?;
         self.files.objects.insert(id, copy);
@@ -331,8 +331,8 @@ impl<'a> Copier<'a> {
     /// The type in the other file.
     fn datatype_for_target(&self, datatype: &model::Datatype) -> model::Datatype {
         datatype.with_vlen_and_reference_sizes(
-            self.files.from.session().element_sizes,
-            self.files.to.session().element_sizes,
+            self.files.from.session().vlen_and_reference_sizes,
+            self.files.to.session().vlen_and_reference_sizes,
         )
     }
 
@@ -383,7 +383,7 @@ impl<'a> Copier<'a> {
     fn new_dataset_spec(&mut self, dataset: &Dataset) -> Result<DatasetSpec> {
         let found = if self.has_elements_elsewhere(dataset)? { dataset.stored_spec()? } else { dataset.spec()? };
         let mut spec = DatasetSpec::clone(&*found);
-        spec.committed = self.copy_committed_type(spec.committed, dataset.path())?;
+        spec.committed_datatype = self.copy_committed_type(spec.committed_datatype, dataset.path())?;
         self.drop_unfit_fill_value(&mut spec, dataset.path());
         let datatype = self.datatype_for_target(&spec.datatype);
         if let FillValue::Value(bytes) = &mut spec.fill.value {
@@ -405,7 +405,11 @@ impl<'a> Copier<'a> {
         let (found, expected) = (bytes.len() as u64, u64::from(spec.datatype.size()));
         if found != expected {
             spec.fill.value = FillValue::Default;
-            self.report.dropped_fill_values.push(DroppedFillValue { path: path.to_owned(), found, expected });
+            self.report.dropped_fill_values.push(DroppedFillValue {
+                path: path.to_owned(),
+                fill_value_size: found,
+                element_size: expected,
+            });
         }
     }
 

@@ -10,13 +10,13 @@ use crate::Error;
 pub struct CopyReport {
     /// Datasets with chunks that were copied as they are stored and cannot be decoded: a filter is not known, a
     /// checksum is wrong, or compressed data is damaged. The copy has the same bytes.
-    pub unverified: Vec<UnverifiedChunks>,
+    pub undecodable_chunks: Vec<UndecodableChunks>,
     /// The paths of datasets whose elements went through a filter that rounds them, such as the scale-offset filter of floats,
     /// once more: some may be others in the copy. Chunks are not encoded again where both stores keep them as filters left
     /// them, and neither the chunks nor the filters are to change.
-    pub rounded_again: Vec<String>,
+    pub lossily_reencoded: Vec<String>,
     /// What objects have and the store of the copy does not keep.
-    pub not_kept: Vec<NotKept>,
+    pub lost_metadata: Vec<LostMetadata>,
     /// Datasets whose fill value does not fit their elements. Other programs refuse such datasets, and the right value
     /// is not known, so the copy has no fill value.
     pub dropped_fill_values: Vec<DroppedFillValue>,
@@ -25,13 +25,13 @@ pub struct CopyReport {
     pub lost_references: Vec<LostReferences>,
     /// What is not in the copy, as was asked for ([`Copier::skip_unsupported`](super::Copier::skip_unsupported),
     /// [`Copier::skip_damaged`](super::Copier::skip_damaged)).
-    pub left_out: Vec<LeftOut>,
+    pub skipped_items: Vec<SkippedItem>,
 }
 
 /// Something that is not in the copy.
 #[derive(Debug)]
 #[non_exhaustive]
-pub struct LeftOut {
+pub struct SkippedItem {
     /// The path of the object or link in the file that was copied, or that of an object, `@`, and the name of its attribute. If
     /// the links or attributes of an object cannot be listed, its own path: the others are missing.
     pub path: String,
@@ -42,19 +42,19 @@ pub struct LeftOut {
 /// The chunks of a dataset that were copied and cannot be decoded.
 #[derive(Debug)]
 #[non_exhaustive]
-pub struct UnverifiedChunks {
+pub struct UndecodableChunks {
     /// The path of the dataset in the file that was copied.
     pub path: String,
     /// Their number.
-    pub chunks: u64,
-    /// Why they cannot be decoded, with the chunk: of the first [`MAX_ERRORS`](UnverifiedChunks::MAX_ERRORS).
+    pub count: u64,
+    /// Why they cannot be decoded, with the chunk: of the first [`MAX_ERRORS`](UndecodableChunks::MAX_ERRORS).
     pub errors: Vec<Error>,
 }
 
 /// Something that an object has, and its copy has not.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct NotKept {
+pub struct LostMetadata {
     /// The path of the object in the file that was copied.
     pub path: String,
     /// What it is.
@@ -93,9 +93,9 @@ pub struct DroppedFillValue {
     /// The path of the dataset in the file that was copied.
     pub path: String,
     /// Bytes of the fill value.
-    pub found: u64,
+    pub fill_value_size: u64,
     /// Bytes of an element.
-    pub expected: u64,
+    pub element_size: u64,
 }
 
 /// References that are null in the copy.
@@ -108,7 +108,7 @@ pub struct LostReferences {
     pub count: u64,
 }
 
-impl UnverifiedChunks {
+impl UndecodableChunks {
     /// Most errors that are kept of one dataset.
     pub const MAX_ERRORS: usize = 8;
 }
@@ -116,28 +116,28 @@ impl UnverifiedChunks {
 impl CopyReport {
     /// Whether all of the copy was verified, and says what its source says.
     pub fn is_clean(&self) -> bool {
-        self.unverified.is_empty()
-            && self.rounded_again.is_empty()
-            && self.not_kept.is_empty()
+        self.undecodable_chunks.is_empty()
+            && self.lossily_reencoded.is_empty()
+            && self.lost_metadata.is_empty()
             && self.dropped_fill_values.is_empty()
             && self.lost_references.is_empty()
-            && self.left_out.is_empty()
+            && self.skipped_items.is_empty()
     }
 
     /// Chunks that were copied and cannot be decoded, of all datasets.
-    pub fn unverified_chunks(&self) -> u64 {
-        self.unverified.iter().map(|dataset| dataset.chunks).sum()
+    pub fn undecodable_chunk_count(&self) -> u64 {
+        self.undecodable_chunks.iter().map(|dataset| dataset.count).sum()
     }
 
     /// How many lines it has of what elements are.
     pub(super) fn lens(&self) -> [usize; 3] {
-        [self.unverified.len(), self.rounded_again.len(), self.lost_references.len()]
+        [self.undecodable_chunks.len(), self.lossily_reencoded.len(), self.lost_references.len()]
     }
 
     /// Forgets what was noted of elements since [`CopyReport::lens`].
     pub(super) fn truncate(&mut self, [unverified, rounded_again, lost_references]: [usize; 3]) {
-        self.unverified.truncate(unverified);
-        self.rounded_again.truncate(rounded_again);
+        self.undecodable_chunks.truncate(unverified);
+        self.lossily_reencoded.truncate(rounded_again);
         self.lost_references.truncate(lost_references);
     }
 
@@ -150,14 +150,16 @@ impl CopyReport {
 
     /// Notes that a chunk of a dataset cannot be decoded.
     pub(super) fn add_unverified(&mut self, path: &str, error: Error) {
-        match self.unverified.last_mut().filter(|dataset| dataset.path == path) {
+        match self.undecodable_chunks.last_mut().filter(|dataset| dataset.path == path) {
             Some(dataset) => {
-                dataset.chunks += 1;
-                if dataset.errors.len() < UnverifiedChunks::MAX_ERRORS {
+                dataset.count += 1;
+                if dataset.errors.len() < UndecodableChunks::MAX_ERRORS {
                     dataset.errors.push(error);
                 }
             }
-            None => self.unverified.push(UnverifiedChunks { path: path.to_owned(), chunks: 1, errors: vec![error] }),
+            None => {
+                self.undecodable_chunks.push(UndecodableChunks { path: path.to_owned(), count: 1, errors: vec![error] })
+            }
         }
     }
 }

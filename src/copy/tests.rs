@@ -110,8 +110,8 @@ fn chunks_are_copied_as_they_are_stored() {
     let to = File::in_memory();
     from.object("data").unwrap().copy_to(&to.root(), "data").unwrap();
     let copy = to.dataset("data").unwrap();
-    assert_eq!(copy.chunks().unwrap(), data.chunks().unwrap());
-    for chunk in data.chunks().unwrap() {
+    assert_eq!(copy.stored_chunks().unwrap(), data.stored_chunks().unwrap());
+    for chunk in data.stored_chunks().unwrap() {
         assert_eq!(copy.read_chunk(&chunk).unwrap(), data.read_chunk(&chunk).unwrap());
     }
     assert_eq!(copy.read::<u32>().unwrap(), data.read::<u32>().unwrap());
@@ -128,7 +128,7 @@ fn texts_and_sequences_come_along_where_they_were_written() {
     from.object("data").unwrap().copy_to(&to.root(), "data").unwrap();
     let copy = to.dataset("data").unwrap();
     assert_eq!(copy.read::<Vec<String>>().unwrap(), data.read::<Vec<String>>().unwrap());
-    assert_eq!(copy.chunks().unwrap().len(), 1);
+    assert_eq!(copy.stored_chunks().unwrap().len(), 1);
 }
 
 #[test]
@@ -196,7 +196,7 @@ fn with_damage() -> File {
     file.dataset("unknown").unwrap().write_chunk(&ChunkCoord::new(&[1]), 0, &[1, 2, 3]).unwrap();
     let checksum = file.dataset("checksum").unwrap();
     checksum.write(&[7; 12]).unwrap();
-    let chunk = checksum.chunk(&ChunkCoord::new(&[1])).unwrap().unwrap();
+    let chunk = checksum.stored_chunk(&ChunkCoord::new(&[1])).unwrap().unwrap();
     let mut stored = checksum.read_chunk(&chunk).unwrap();
     stored[5] ^= 1;
     checksum.write_chunk(&chunk.coord, 0, &stored).unwrap();
@@ -210,17 +210,17 @@ fn chunks_that_cannot_be_decoded_are_copied_and_reported() {
     let mut copy = Copier::new(&from, &to);
     copy.contents(&from.root(), &to.root()).unwrap();
     let report = copy.copy_data_and_finish().unwrap();
-    assert!(!report.is_clean() && report.unverified_chunks() == 3, "{report:?}");
-    let mut said: Vec<_> = report.unverified.iter().map(|dataset| (&*dataset.path, dataset.chunks)).collect();
+    assert!(!report.is_clean() && report.undecodable_chunk_count() == 3, "{report:?}");
+    let mut said: Vec<_> = report.undecodable_chunks.iter().map(|dataset| (&*dataset.path, dataset.count)).collect();
     said.sort_unstable();
     assert_eq!(said, [("/checksum", 1), ("/packed", 1), ("/unknown", 1)]);
-    for dataset in &report.unverified {
+    for dataset in &report.undecodable_chunks {
         let error = dataset.errors[0].to_string();
         assert!(error.contains(&dataset.path) && error.contains("chunk [1]"), "{error}");
         assert!(matches!(dataset.errors[0].kind(), ErrorKind::Filter(_)), "{error}");
         let (old, new) = (from.dataset(&dataset.path).unwrap(), to.dataset(&dataset.path).unwrap());
-        for chunk in old.chunks().unwrap() {
-            let copied = new.chunk(&chunk.coord).unwrap().unwrap();
+        for chunk in old.stored_chunks().unwrap() {
+            let copied = new.stored_chunk(&chunk.coord).unwrap().unwrap();
             assert_eq!(new.read_chunk(&copied).unwrap(), old.read_chunk(&chunk).unwrap());
         }
     }
@@ -233,7 +233,7 @@ fn chunks_are_not_decoded_without_verification() {
     let mut copy = Copier::new(&from, &to).verify(false);
     copy.contents(&from.root(), &to.root()).unwrap();
     assert!(copy.copy_data_and_finish().unwrap().is_clean());
-    assert_eq!(to.dataset("packed").unwrap().chunks().unwrap().len(), 3);
+    assert_eq!(to.dataset("packed").unwrap().stored_chunks().unwrap().len(), 3);
 }
 
 #[test]
@@ -243,9 +243,9 @@ fn errors_of_many_chunks_are_counted_and_the_first_are_kept() {
     (0..100).for_each(|at| data.write_chunk(&ChunkCoord::new(&[at]), 0, &[1, 2]).unwrap());
     let to = File::in_memory();
     let report = from.object("data").unwrap().copy_to(&to.root(), "data").unwrap();
-    assert_eq!(report.unverified_chunks(), 100);
-    assert_eq!(report.unverified[0].errors.len(), crate::UnverifiedChunks::MAX_ERRORS);
-    assert_eq!(to.dataset("data").unwrap().chunks().unwrap().len(), 100);
+    assert_eq!(report.undecodable_chunk_count(), 100);
+    assert_eq!(report.undecodable_chunks[0].errors.len(), crate::UndecodableChunks::MAX_ERRORS);
+    assert_eq!(to.dataset("data").unwrap().stored_chunks().unwrap().len(), 100);
 }
 
 #[test]

@@ -30,7 +30,7 @@ impl Plain {
         selection
             .bind(&self.dims)
             .unwrap()
-            .for_each_run(|run| places.extend(run.at as usize..(run.at + run.len) as usize));
+            .for_each_run(|run| places.extend(run.offset_in_chunk as usize..(run.offset_in_chunk + run.len) as usize));
         places
     }
 

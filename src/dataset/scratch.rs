@@ -36,7 +36,7 @@ pub(super) fn resize_scratch(scratch: &mut Vec<u8>, len: usize) -> &mut [u8] {
 
 /// A buffer of zeros, if there is memory for it.
 pub(super) fn zeroed_buffer(bytes: usize) -> Result<Vec<u8>, ErrorKind> {
-    bytemuck::allocation::try_zeroed_vec(bytes).map_err(|()| ErrorKind::TooLarge(bytes as u64))
+    bytemuck::allocation::try_zeroed_vec(bytes).map_err(|()| ErrorKind::OutOfMemory(bytes as u64))
 }
 
 /// Elements with their fill values, into which the caller's values are written.

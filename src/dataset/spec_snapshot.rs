@@ -41,7 +41,7 @@ impl SpecSnapshot {
         let bytes = bytes.and_then(|bytes| usize::try_from(bytes).ok());
         match bytes.filter(|bytes| *bytes < usize::MAX / 2) {
             Some(bytes) => Ok(Some((sides, bytes))),
-            None => Err(ErrorKind::TooLarge(u64::MAX)),
+            None => Err(ErrorKind::OutOfMemory(u64::MAX)),
         }
     }
 

@@ -133,7 +133,7 @@ impl<T: H5Type> ElementSink for TypedSink<'_, T> {
     }
 
     fn direct_bytes_mut(&mut self, places: Range<usize>) -> Option<&mut [u8]> {
-        T::decode_in_place(self.decoder, &mut self.values[places])
+        T::as_stored_mut(self.decoder, &mut self.values[places])
     }
 
     fn split(self, n: usize) -> (Self, Self) {
@@ -308,7 +308,7 @@ impl<T: H5Write> ElementSource for TypedSource<'_, T> {
     }
 
     fn direct_bytes(&self, places: Range<usize>) -> Option<&[u8]> {
-        T::elements_in_place(self.encoder, &self.values[places])
+        T::stored_elements_with_encoder(self.encoder, &self.values[places])
     }
 
     fn check(&self) -> Result<(), ConvertError> {

@@ -28,7 +28,7 @@ fn mix(number: u64) -> u64 {
 fn what_a_fuzzer_found_stays_mended() {
     let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/data/finds");
     for found in std::fs::read_dir(folder).unwrap() {
-        read_file_image(std::fs::read(found.unwrap().path()).unwrap());
+        read_image_objects(std::fs::read(found.unwrap().path()).unwrap());
     }
 }
 
@@ -36,10 +36,10 @@ fn what_a_fuzzer_found_stays_mended() {
 fn no_truncated_file_panics() {
     for path in files() {
         let bytes = std::fs::read(&path).unwrap();
-        let whole = read_file_image(bytes.clone());
+        let whole = read_image_objects(bytes.clone());
         assert!(whole > 0, "{}", path.display());
         for at in 0..COPIES {
-            read_file_image(bytes[..bytes.len() * at / COPIES].to_vec());
+            read_image_objects(bytes[..bytes.len() * at / COPIES].to_vec());
         }
     }
 }
@@ -63,7 +63,7 @@ fn no_file_with_other_bits_panics() {
                     _ => damaged[at] ^ 1 << (random >> 8 & 7),
                 };
             }
-            read_file_image(damaged);
+            read_image_objects(damaged);
         }
     }
 }

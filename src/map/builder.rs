@@ -8,7 +8,7 @@ use h5live_model::{
 };
 
 use super::object::no_maps;
-use super::{Map, MapObject};
+use super::{Map, UntypedMap};
 use crate::error::ErrorKind;
 use crate::path::{self, NewLinkPath};
 use crate::types::H5Type;
@@ -74,17 +74,17 @@ impl<K: H5Type, V: H5Type> MapBuilder<K, V> {
     /// Makes the map, and the groups above it that are not there.
     ///
     /// # Errors
-    /// As [`Group::create_group`]; [`ErrorKind::NoMaps`](crate::ErrorKind::NoMaps) if the store holds no maps, which says
+    /// As [`Group::create_group`]; [`ErrorKind::MapsUnsupported`](crate::ErrorKind::MapsUnsupported) if the store holds no maps, which says
     /// which ones do; [`model::Error::Invalid`](h5live_model::Error::Invalid) for keys of a type that keys cannot have.
     pub fn create(self, path: &str) -> Result<Map<K, V>> {
-        self.create_object(path)?.typed()
+        self.create_untyped(path)?.into_typed()
     }
 
     /// As [`MapBuilder::create`], without types of the program.
     ///
     /// # Errors
     /// As [`MapBuilder::create`].
-    pub fn create_object(self, path: &str) -> Result<MapObject> {
+    pub fn create_untyped(self, path: &str) -> Result<UntypedMap> {
         let shown = path::join_path(self.group.path(), path);
         let spec = self.object_spec();
         let make = || -> Result<_, ErrorKind> {
@@ -94,7 +94,7 @@ impl<K: H5Type, V: H5Type> MapBuilder<K, V> {
             Ok((place.file, id))
         };
         let (file, id) = make().map_err(|kind| self.group.file().error(Some(&shown), kind))?;
-        MapObject::open(file, id, shown)
+        UntypedMap::open(file, id, shown)
     }
 
     /// Makes a map without a link. [`Group::link_hard`] adds one before the file is closed.
@@ -109,12 +109,12 @@ impl<K: H5Type, V: H5Type> MapBuilder<K, V> {
             Ok(writer.create(&NewObject::unlinked(&self.object_spec()))?)
         };
         let id = make().map_err(|kind| file.error(None, kind))?;
-        MapObject::open(file.clone(), id, String::new())?.typed()
+        UntypedMap::open(file.clone(), id, String::new())?.into_typed()
     }
 
     fn object_spec(&self) -> ObjectSpec {
         let body = ObjectKindSpec::Map(Box::new(self.spec.clone()));
-        ObjectSpec { attributes: self.attributes, times: self.times, ..body.into() }
+        ObjectSpec { attributes: self.attributes, track_times: self.times, ..body.into() }
     }
 }
 
@@ -136,9 +136,9 @@ impl Group {
     ///
     /// # Errors
     /// As [`MapBuilder::create`].
-    pub fn create_map(&self, path: &str, spec: &MapSpec) -> Result<MapObject> {
+    pub fn create_map(&self, path: &str, spec: &MapSpec) -> Result<UntypedMap> {
         let builder = self.new_map::<u8, u8>().key_type(spec.key.clone()).value_type(spec.value.clone());
-        builder.create_object(path)
+        builder.create_untyped(path)
     }
 }
 

@@ -9,7 +9,7 @@ use crate::types::{ConversionContext, H5Type, PlainElement, trim};
 use crate::value::{DecodePlan, EncodePlan};
 use crate::{File, Value};
 
-use super::MapItem;
+use super::EncodeAs;
 
 /// A blank element whose bytes lie elsewhere. Most have 16 bytes.
 fn varlen_element(size: usize) -> Result<SmallVec<[u8; 32]>, ConvertError> {
@@ -111,12 +111,12 @@ impl<T: H5Type> Codec<T> {
     pub(super) fn encode(
         &self,
         context: ConversionContext<'_>,
-        value: &(impl MapItem<T> + ?Sized),
+        value: &(impl EncodeAs<T> + ?Sized),
         old: Option<&[u8]>,
         bytes: &mut Vec<u8>,
     ) -> Result<(), ConvertError> {
         let encoder = self.encoder.as_ref().map_err(Clone::clone)?;
-        let encode = |element: &mut [u8], context: ConversionContext<'_>| value.encode_item(encoder, element, context);
+        let encode = |element: &mut [u8], context: ConversionContext<'_>| value.encode_as(encoder, element, context);
         append_encoded_element(context, &self.datatype, old, bytes, encode)
     }
 
@@ -133,7 +133,7 @@ impl<T: H5Type> Codec<T> {
     #[inline]
     pub(super) fn decode_key(&self, context: ConversionContext<'_>, key: MapKey<'_>) -> Result<T, ConvertError> {
         match key {
-            MapKey::Null => Err(ConvertError::Class { file: "null string", memory: "a key (MapObject has it)" }),
+            MapKey::Null => Err(ConvertError::Class { file: "null string", memory: "a key (UntypedMap has it)" }),
             MapKey::Bytes(bytes) => self.decode(context, bytes),
         }
     }

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use h5live_model::{self as model, Watch, WatchEvent};
 
-use super::MapObject;
+use super::UntypedMap;
 use crate::Result;
 use crate::liveness_check::{LivenessCheck, MAX_WAIT};
 
@@ -15,14 +15,14 @@ use crate::liveness_check::{LivenessCheck, MAX_WAIT};
 /// closed the file, or when the timeout is over without a change.
 #[derive(Debug)]
 pub struct MapLengthFollower {
-    map: MapObject,
+    map: UntypedMap,
     watch: Option<Box<dyn Watch>>,
     timeout: Option<Duration>,
     liveness: LivenessCheck,
     is_finished: bool,
 }
 
-impl MapObject {
+impl UntypedMap {
     /// Waits for what a writer publishes of the map.
     pub fn follow(&self) -> MapLengthFollower {
         MapLengthFollower {
@@ -48,7 +48,7 @@ impl MapLengthFollower {
 
     /// Waits until something was published; `None` at the end.
     fn wait_for_change(&mut self) -> Result<Option<u64>> {
-        let error = |map: &MapObject, error: model::Error| map.error(error);
+        let error = |map: &UntypedMap, error: model::Error| map.error(error);
         if self.watch.is_none() {
             // Made before the first look, so that no change is missed.
             let watch = self.map.file().store().watch(&[self.map.id()]);

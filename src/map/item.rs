@@ -4,9 +4,9 @@ use crate::convert::ConvertError;
 use crate::types::{ConversionContext, H5Type, H5Write, StringCodec};
 
 /// A key or a value that is given to a map of such keys or values: every [`H5Write`], and `str`.
-pub trait MapItem<T: H5Type> {
+pub trait EncodeAs<T: H5Type> {
     #[doc(hidden)]
-    fn encode_item(
+    fn encode_as(
         &self,
         encoder: &T::Encoder,
         element: &mut [u8],
@@ -14,8 +14,8 @@ pub trait MapItem<T: H5Type> {
     ) -> Result<(), ConvertError>;
 }
 
-impl<T: H5Type, W: H5Write<Element = T>> MapItem<T> for W {
-    fn encode_item(
+impl<T: H5Type, W: H5Write<Element = T>> EncodeAs<T> for W {
+    fn encode_as(
         &self,
         encoder: &T::Encoder,
         element: &mut [u8],
@@ -25,8 +25,8 @@ impl<T: H5Type, W: H5Write<Element = T>> MapItem<T> for W {
     }
 }
 
-impl MapItem<String> for str {
-    fn encode_item(
+impl EncodeAs<String> for str {
+    fn encode_as(
         &self,
         encoder: &StringCodec,
         element: &mut [u8],

@@ -14,7 +14,7 @@ use crate::error::ErrorKind;
 use crate::path::ResolvedObject;
 use crate::{File, Group, Result, Value, attribute};
 
-/// A map whose types the program does not know beforehand. [`MapObject::typed`] makes a [`Map`](crate::Map) of it.
+/// A map whose types the program does not know beforehand. [`UntypedMap::typed`] makes a [`Map`](crate::Map) of it.
 ///
 /// ```
 /// use h5live::{File, Value};
@@ -26,7 +26,7 @@ use crate::{File, Group, Result, Value, attribute};
 /// # Ok::<(), h5live::Error>(())
 /// ```
 #[derive(Debug, Clone)]
-pub struct MapObject {
+pub struct UntypedMap {
     file: File,
     id: ObjectId,
     path: String,
@@ -34,10 +34,10 @@ pub struct MapObject {
     prefetch: MapPrefetch,
 }
 
-impl MapObject {
+impl UntypedMap {
     pub(crate) fn open(file: File, id: ObjectId, path: String) -> Result<Self> {
         match file.store().spec(id).and_then(ObjectSpec::into_map) {
-            Ok(spec) => Ok(MapObject { file, id, path, spec: Arc::new(spec), prefetch: MapPrefetch::default() }),
+            Ok(spec) => Ok(UntypedMap { file, id, path, spec: Arc::new(spec), prefetch: MapPrefetch::default() }),
             Err(error) => Err(file.error(Some(&path), error)),
         }
     }
@@ -80,7 +80,7 @@ impl MapObject {
     /// Sets how much an iteration fetches at a time. It bounds the memory of an iteration and its calls of the store.
     #[must_use]
     pub fn with_prefetch(self, prefetch: MapPrefetch) -> Self {
-        MapObject { prefetch, ..self }
+        UntypedMap { prefetch, ..self }
     }
 
     pub(crate) fn error(&self, kind: impl Into<ErrorKind>) -> crate::Error {
@@ -102,7 +102,7 @@ impl MapObject {
     /// Whether there are no pairs.
     ///
     /// # Errors
-    /// As [`MapObject::len`].
+    /// As [`UntypedMap::len`].
     pub fn is_empty(&self) -> Result<bool> {
         Ok(self.len()? == 0)
     }
@@ -138,7 +138,7 @@ impl MapObject {
     /// Whether there is a value for a key.
     ///
     /// # Errors
-    /// [`ErrorKind::Convert`] if the type of the keys has no such value; as [`MapObject::len`].
+    /// [`ErrorKind::Convert`] if the type of the keys has no such value; as [`UntypedMap::len`].
     pub fn contains_key(&self, key: &Value) -> Result<bool> {
         self.contains_encoded_key(self.key_of(key)?.as_key())
     }
@@ -146,7 +146,7 @@ impl MapObject {
     /// The value for a key.
     ///
     /// # Errors
-    /// As [`MapObject::contains_key`].
+    /// As [`UntypedMap::contains_key`].
     pub fn get_value(&self, key: &Value) -> Result<Option<Value>> {
         let (key, mut found) = (self.key_of(key)?, None);
         self.get_bytes(&[key.as_key()], &mut |_, bytes| found = bytes.map(<[u8]>::to_vec))?;
@@ -171,7 +171,7 @@ impl MapObject {
     /// Removes keys, and returns how many of them were there.
     ///
     /// # Errors
-    /// As [`MapObject::put_pairs`].
+    /// As [`UntypedMap::put_pairs`].
     pub fn remove_keys(&self, keys: &[Value]) -> Result<u64> {
         let keys = keys.iter().map(|key| self.key_of(key)).collect::<Result<Vec<_>>>()?;
         self.remove_encoded_keys(&keys)
@@ -185,7 +185,7 @@ impl MapObject {
         self.commit(PublishLevel::Visible)
     }
 
-    /// As [`MapObject::flush`], and returns when the changes will outlast a power failure.
+    /// As [`UntypedMap::flush`], and returns when the changes will outlast a power failure.
     ///
     /// # Errors
     /// As [`File::flush_durable`].
@@ -207,7 +207,7 @@ impl MapObject {
     }
 }
 
-attribute::attributes!(MapObject);
+attribute::attributes!(UntypedMap);
 
 /// The bytes of the end of a range.
 pub(super) fn key_bound<K, E>(
@@ -224,7 +224,7 @@ pub(super) fn key_bound<K, E>(
 /// Why a file holds no maps.
 pub(crate) fn no_maps(file: &File) -> ErrorKind {
     let holders = crate::open::connectors_with_maps(&file.shared().options.connectors);
-    ErrorKind::NoMaps { store: file.session().connector, holders }
+    ErrorKind::MapsUnsupported { store: file.session().connector, holders }
 }
 
 impl Group {
@@ -232,9 +232,9 @@ impl Group {
     ///
     /// # Errors
     /// As [`Group::object`]; another kind of object is [`model::Error::WrongKind`](h5live_model::Error::WrongKind).
-    pub fn map_object(&self, path: &str) -> Result<MapObject> {
+    pub fn untyped_map(&self, path: &str) -> Result<UntypedMap> {
         let ResolvedObject { file, id, path } = self.find(path)?;
-        MapObject::open(file, id, path)
+        UntypedMap::open(file, id, path)
     }
 }
 
@@ -242,8 +242,8 @@ impl File {
     /// The map at a path, whatever its types are.
     ///
     /// # Errors
-    /// As [`Group::map_object`].
-    pub fn map_object(&self, path: &str) -> Result<MapObject> {
-        self.root().map_object(path)
+    /// As [`Group::untyped_map`].
+    pub fn untyped_map(&self, path: &str) -> Result<UntypedMap> {
+        self.root().untyped_map(path)
     }
 }

@@ -4,7 +4,7 @@ use std::ops::{Bound, RangeBounds};
 
 use h5live_model::{MapKey, MapKeyBuf, MapScan};
 
-use super::MapObject;
+use super::UntypedMap;
 use super::codec::{decode_key_value, decode_value};
 use super::object::key_bound;
 use crate::{Result, Value};
@@ -49,7 +49,7 @@ impl PairPage {
 /// use the map meanwhile.
 #[derive(Debug)]
 pub(super) struct PageCursor {
-    pub(super) map: MapObject,
+    pub(super) map: UntypedMap,
     start: Bound<MapKeyBuf>,
     end: Bound<MapKeyBuf>,
     values: bool,
@@ -62,14 +62,14 @@ fn as_key(bound: &Bound<MapKeyBuf>) -> Bound<MapKey<'_>> {
 }
 
 impl PageCursor {
-    pub(super) fn new(map: MapObject, start: Bound<MapKeyBuf>, end: Bound<MapKeyBuf>, values: bool) -> Self {
+    pub(super) fn new(map: UntypedMap, start: Bound<MapKeyBuf>, end: Bound<MapKeyBuf>, values: bool) -> Self {
         PageCursor { map, start, end, values, is_last: false }
     }
 
     /// Calls `take`, which calls no store, with the pairs of the next page. After an error no page follows.
     pub(super) fn fetch(&mut self, mut take: impl FnMut(MapKey<'_>, &[u8])) -> Result<()> {
         let prefetch = self.map.prefetch();
-        let scan = MapScan { start: as_key(&self.start), end: as_key(&self.end), values: self.values, prefetch };
+        let scan = MapScan { start: as_key(&self.start), end: as_key(&self.end), with_values: self.values, prefetch };
         let (mut count, mut bytes, mut last) = (0, 0, None);
         let mut each = |key: MapKey<'_>, value: &[u8]| {
             take(key, value);
@@ -107,7 +107,7 @@ impl PairPages {
     }
 
     /// The next pair. After an error there is none.
-    pub(crate) fn next_pair(&mut self) -> Option<Result<(&MapObject, MapKey<'_>, &[u8])>> {
+    pub(crate) fn next_pair(&mut self) -> Option<Result<(&UntypedMap, MapKey<'_>, &[u8])>> {
         if self.taken == self.page.ends.len() {
             if self.cursor.is_last {
                 return None;
@@ -125,7 +125,7 @@ impl PairPages {
     }
 }
 
-/// The pairs of a map, or of a range of its keys, in the order of the keys. [`MapObject::pairs`] makes it. After its last
+/// The pairs of a map, or of a range of its keys, in the order of the keys. [`UntypedMap::pairs`] makes it. After its last
 /// key, another iteration may go on: `pairs((Bound::Excluded(last), Bound::Unbounded))`.
 #[derive(Debug)]
 pub struct MapPairs(pub(super) PairPages);
@@ -142,7 +142,7 @@ impl Iterator for MapPairs {
     }
 }
 
-impl MapObject {
+impl UntypedMap {
     pub(crate) fn pages(&self, start: Bound<MapKeyBuf>, end: Bound<MapKeyBuf>, values: bool) -> PairPages {
         PairPages::new(PageCursor::new(self.clone(), start, end, values))
     }
@@ -150,7 +150,7 @@ impl MapObject {
     /// The pairs of a range of keys, in the order of the keys. `..` is all of them.
     ///
     /// # Errors
-    /// As [`MapObject::contains_key`]. Errors of reading come from the iterator.
+    /// As [`UntypedMap::contains_key`]. Errors of reading come from the iterator.
     pub fn pairs(&self, range: impl RangeBounds<Value>) -> Result<MapPairs> {
         let start = key_bound(range.start_bound(), |key| self.key_of(key))?;
         let end = key_bound(range.end_bound(), |key| self.key_of(key))?;

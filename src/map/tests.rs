@@ -85,7 +85,7 @@ fn the_empty_string_and_null_are_two_keys() {
     for file in files(folder.path()) {
         let map = file.new_map::<String, u8>().create("map").unwrap();
         map.put("", &1).unwrap();
-        let object = map.object();
+        let object = map.as_untyped();
         object.put_pairs(&[(Value::Null, Value::Integer(2))]).unwrap();
         assert_eq!((map.len().unwrap(), map.get("").unwrap()), (2, Some(1)));
         let all: Vec<_> = object.pairs(..).unwrap().collect::<Result<_>>().unwrap();
@@ -159,7 +159,7 @@ fn maps_are_objects_with_attributes_and_are_copied() {
         let map = file.new_map::<String, Vec<String>>().create_unlinked().unwrap();
         file.root().link_hard("map", map.id()).unwrap();
         map.put("a", &vec!["b".to_owned(), "c".to_owned()]).unwrap();
-        map.object().set_attribute("unit", "none").unwrap();
+        map.as_untyped().set_attribute("unit", "none").unwrap();
         let Object::Map(found) = file.object("map").unwrap() else { panic!("a map") };
         assert_eq!(found.attribute_names().unwrap(), ["unit"]);
         let texts = Vec::<String>::datatype();
@@ -170,7 +170,7 @@ fn maps_are_objects_with_attributes_and_are_copied() {
             copier.copy_data_and_finish().unwrap();
             let copy = target.map::<String, Vec<String>>("copy").unwrap();
             assert_eq!(pairs(&copy), [("a".to_owned(), vec!["b".to_owned(), "c".to_owned()])]);
-            assert_eq!(copy.object().attribute("unit").unwrap().read_scalar::<String>().unwrap(), "none");
+            assert_eq!(copy.as_untyped().attribute("unit").unwrap().read_scalar::<String>().unwrap(), "none");
         }
         file.root().unlink("map").unwrap();
         assert!(file.map::<String, Vec<String>>("map").unwrap_err().is_not_found());

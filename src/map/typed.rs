@@ -10,7 +10,7 @@ use h5live_model::{self as model, Datatype, MapEdit, MapKey, MapKeyBuf, MapPrefe
 use super::codec::Codec;
 use super::object::key_bound;
 use super::pages::{PageCursor, PairPages};
-use super::{MapItem, MapLengthFollower, MapObject};
+use super::{EncodeAs, MapLengthFollower, UntypedMap};
 use crate::convert::{ConvertError, class};
 use crate::error::ErrorKind;
 use crate::types::{ConversionContext, H5Type};
@@ -38,7 +38,7 @@ use crate::{File, Group, Result};
 /// Changes are visible in this session at once. Other processes see them after [`Map::flush`] or [`File::flush`], those of
 /// one [`Map::put_many`] all at once.
 pub struct Map<K: H5Type, V: H5Type> {
-    object: MapObject,
+    object: UntypedMap,
     codecs: Arc<(Codec<K>, Codec<V>)>,
 }
 
@@ -55,14 +55,14 @@ impl<K: H5Type, V: H5Type> fmt::Debug for Map<K, V> {
 }
 
 impl<K: H5Type, V: H5Type> Map<K, V> {
-    pub(super) fn new(object: MapObject) -> Result<Self> {
+    pub(super) fn new(object: UntypedMap) -> Result<Self> {
         let codecs = || Ok((key_codec(object.key_type())?, Codec::new(object.value_type())?));
         let codecs = codecs().map_err(|error: ConvertError| object.error(error))?;
         Ok(Map { object, codecs: Arc::new(codecs) })
     }
 
     /// The map, whatever its types are.
-    pub fn object(&self) -> &MapObject {
+    pub fn as_untyped(&self) -> &UntypedMap {
         &self.object
     }
 
@@ -113,13 +113,13 @@ impl<K: H5Type, V: H5Type> Map<K, V> {
         self.object.is_empty()
     }
 
-    fn encode_key(&self, key: &(impl MapItem<K> + ?Sized)) -> Result<Vec<u8>, ConvertError> {
+    fn encode_key(&self, key: &(impl EncodeAs<K> + ?Sized)) -> Result<Vec<u8>, ConvertError> {
         let mut bytes = Vec::new();
         self.codecs.0.encode(self.file().context(), key, None, &mut bytes)?;
         Ok(bytes)
     }
 
-    fn key(&self, key: &(impl MapItem<K> + ?Sized)) -> Result<Vec<u8>> {
+    fn key(&self, key: &(impl EncodeAs<K> + ?Sized)) -> Result<Vec<u8>> {
         self.encode_key(key).map_err(|error| self.object.error(error))
     }
 
@@ -127,7 +127,7 @@ impl<K: H5Type, V: H5Type> Map<K, V> {
     ///
     /// # Errors
     /// [`ErrorKind::Convert`] if the key cannot be converted into the type of the keys; as [`Map::len`].
-    pub fn contains(&self, key: &(impl MapItem<K> + ?Sized)) -> Result<bool> {
+    pub fn contains(&self, key: &(impl EncodeAs<K> + ?Sized)) -> Result<bool> {
         self.object.contains_encoded_key(MapKey::Bytes(&self.key(key)?))
     }
 
@@ -135,7 +135,7 @@ impl<K: H5Type, V: H5Type> Map<K, V> {
     ///
     /// # Errors
     /// As [`Map::contains`]; [`ErrorKind::Convert`] if the value cannot be a `V`.
-    pub fn get(&self, key: &(impl MapItem<K> + ?Sized)) -> Result<Option<V>> {
+    pub fn get(&self, key: &(impl EncodeAs<K> + ?Sized)) -> Result<Option<V>> {
         let key = self.key(key)?;
         if self.codecs.1.is_plain() {
             let (values, mut found) = (&self.codecs.1, None);
@@ -153,7 +153,7 @@ impl<K: H5Type, V: H5Type> Map<K, V> {
     ///
     /// # Errors
     /// As [`Map::get`].
-    pub fn get_many<Q: MapItem<K>>(&self, keys: &[Q]) -> Result<Vec<Option<V>>> {
+    pub fn get_many<Q: EncodeAs<K>>(&self, keys: &[Q]) -> Result<Vec<Option<V>>> {
         let keys = keys.iter().map(|key| self.key(key)).collect::<Result<Vec<_>>>()?;
         let keys: Vec<_> = keys.iter().map(|key| MapKey::Bytes(key)).collect();
         let mut found = vec![None; keys.len()];
@@ -165,7 +165,7 @@ impl<K: H5Type, V: H5Type> Map<K, V> {
     ///
     /// # Errors
     /// [`ErrorKind::Convert`] if key or value cannot be converted into the types of the map, [`model::Error::ReadOnly`].
-    pub fn put(&self, key: &(impl MapItem<K> + ?Sized), value: &(impl MapItem<V> + ?Sized)) -> Result<()> {
+    pub fn put(&self, key: &(impl EncodeAs<K> + ?Sized), value: &(impl EncodeAs<V> + ?Sized)) -> Result<()> {
         let key = self.key(key)?;
         let (key, mut pair) = (key.len(), key);
         self.append_value(&mut pair, 0, value).map_err(|kind| self.object.error(kind))?;
@@ -177,7 +177,7 @@ impl<K: H5Type, V: H5Type> Map<K, V> {
     ///
     /// # Errors
     /// As [`Map::put`]; [`ConvertError::Element`] says which pair it is.
-    pub fn put_many<Q: MapItem<K>, W: MapItem<V>>(&self, pairs: &[(Q, W)]) -> Result<()> {
+    pub fn put_many<Q: EncodeAs<K>, W: EncodeAs<V>>(&self, pairs: &[(Q, W)]) -> Result<()> {
         // Keys and values, one behind the other in memory, and where each of them ends.
         let (mut bytes, mut ends) = (Vec::new(), Vec::with_capacity(pairs.len()));
         for (index, (key, value)) in pairs.iter().enumerate() {
@@ -203,8 +203,8 @@ impl<K: H5Type, V: H5Type> Map<K, V> {
     fn append_pair(
         &self,
         bytes: &mut Vec<u8>,
-        key: &(impl MapItem<K> + ?Sized),
-        value: &(impl MapItem<V> + ?Sized),
+        key: &(impl EncodeAs<K> + ?Sized),
+        value: &(impl EncodeAs<V> + ?Sized),
     ) -> Result<(usize, usize), ErrorKind> {
         let start = bytes.len();
         self.codecs.0.encode(self.file().context(), key, None, bytes)?;
@@ -219,7 +219,7 @@ impl<K: H5Type, V: H5Type> Map<K, V> {
         &self,
         bytes: &mut Vec<u8>,
         key: usize,
-        value: &(impl MapItem<V> + ?Sized),
+        value: &(impl EncodeAs<V> + ?Sized),
     ) -> Result<(), ErrorKind> {
         let mut old = None;
         if self.codecs.1.is_partial() {
@@ -234,7 +234,7 @@ impl<K: H5Type, V: H5Type> Map<K, V> {
     ///
     /// # Errors
     /// As [`Map::contains`]; [`model::Error::ReadOnly`].
-    pub fn remove(&self, key: &(impl MapItem<K> + ?Sized)) -> Result<bool> {
+    pub fn remove(&self, key: &(impl EncodeAs<K> + ?Sized)) -> Result<bool> {
         Ok(self.object.remove_encoded_keys(&[MapKeyBuf::Bytes(self.key(key)?)])? == 1)
     }
 
@@ -242,7 +242,7 @@ impl<K: H5Type, V: H5Type> Map<K, V> {
     ///
     /// # Errors
     /// As [`Map::remove`].
-    pub fn remove_many<Q: MapItem<K>>(&self, keys: &[Q]) -> Result<u64> {
+    pub fn remove_many<Q: EncodeAs<K>>(&self, keys: &[Q]) -> Result<u64> {
         let keys = keys.iter().map(|key| Ok(MapKeyBuf::Bytes(self.key(key)?))).collect::<Result<Vec<_>>>()?;
         self.object.remove_encoded_keys(&keys)
     }
@@ -314,7 +314,7 @@ impl<K: H5Type, V: H5Type> Map<K, V> {
     /// Takes up what a writer has published since. Nothing else changes what a reader sees of the map.
     ///
     /// # Errors
-    /// As [`MapObject::refresh`].
+    /// As [`UntypedMap::refresh`].
     pub fn refresh(&self) -> Result<()> {
         self.object.refresh()
     }
@@ -407,12 +407,12 @@ fn key_codec<K: H5Type>(datatype: &Datatype) -> Result<Codec<K>, ConvertError> {
     }
 }
 
-impl MapObject {
+impl UntypedMap {
     /// The map with keys and values of Rust types, into which those of the map are converted.
     ///
     /// # Errors
     /// [`ErrorKind::Convert`] if there is no conversion.
-    pub fn typed<K: H5Type, V: H5Type>(self) -> Result<Map<K, V>> {
+    pub fn into_typed<K: H5Type, V: H5Type>(self) -> Result<Map<K, V>> {
         Map::new(self)
     }
 }
@@ -421,9 +421,9 @@ impl Group {
     /// The map at a path, with keys and values of Rust types.
     ///
     /// # Errors
-    /// As [`Group::map_object`]; [`ErrorKind::Convert`] if the types cannot be converted.
+    /// As [`Group::untyped_map`]; [`ErrorKind::Convert`] if the types cannot be converted.
     pub fn map<K: H5Type, V: H5Type>(&self, path: &str) -> Result<Map<K, V>> {
-        self.map_object(path)?.typed()
+        self.untyped_map(path)?.into_typed()
     }
 }
 

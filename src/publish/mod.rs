@@ -130,7 +130,9 @@ impl FileShared {
             };
             match PublishTimer::start(every, publish) {
                 Ok(ticker) => *self.publisher.ticker.lock() = Some(ticker),
-                Err(error) => self.publisher.defer_error(Error::new(&self.name, None, ErrorKind::PublishThread(error))),
+                Err(error) => {
+                    self.publisher.defer_error(Error::new(&self.name, None, ErrorKind::PublishThreadSpawn(error)))
+                }
             }
         }
     }

@@ -163,7 +163,7 @@ fn product_with_lists(dims: &[DimSelection], extent: &[u64]) -> Result<ResolvedS
         Some(list) => DimIndices::List(list.clone()),
         None => {
             let DimSelection { start, stride, count, block, .. } = *selected;
-            DimIndices::Blocks { start, stride, count, block }
+            DimIndices::StridedBlocks { start, stride, count, block }
         }
     };
     let dims = dims.iter().chain(std::iter::repeat(&all)).take(extent.len()).map(indices);

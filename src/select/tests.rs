@@ -202,7 +202,9 @@ fn all_of_a_scalar_can_be_selected() {
 fn references_to_regions_have_no_open_ends() {
     let (data, _) = counted(&[7, 4]);
     let region = data.region_reference(((1..).step_by(2), 2..)).unwrap();
-    let Some(crate::ReferenceTarget::Region(_, found)) = data.file().referent(&region).unwrap() else { panic!() };
+    let Some(crate::ReferenceTarget::Region(_, found)) = data.file().reference_target(&region).unwrap() else {
+        panic!()
+    };
     assert_eq!(data.read_slice::<i64>(found).unwrap(), [6, 7, 14, 15, 22, 23]);
 }
 
@@ -229,7 +231,9 @@ fn lists_of_indices_are_combined_with_ranges_in_their_order() {
 fn a_region_of_a_list_has_the_same_elements() {
     let (data, _) = counted(&[5, 4]);
     let region = data.region_reference((&[3, 1], 2..)).unwrap();
-    let Some(crate::ReferenceTarget::Region(_, found)) = data.file().referent(&region).unwrap() else { panic!() };
+    let Some(crate::ReferenceTarget::Region(_, found)) = data.file().reference_target(&region).unwrap() else {
+        panic!()
+    };
     assert_eq!(data.read_slice::<i64>(found).unwrap(), [6, 7, 14, 15]);
 }
 

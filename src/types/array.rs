@@ -70,8 +70,8 @@ impl<T: H5Type, const N: usize> H5Type for [T; N] {
         T::decode_slice(&decoder.element, elements, decoder.size, into.as_flattened_mut(), context)
     }
 
-    fn decode_in_place<'a>(decoder: &Self::Decoder, into: &'a mut [Self]) -> Option<&'a mut [u8]> {
-        T::decode_in_place(&decoder.element, into.as_flattened_mut())
+    fn as_stored_mut<'a>(decoder: &Self::Decoder, into: &'a mut [Self]) -> Option<&'a mut [u8]> {
+        T::as_stored_mut(&decoder.element, into.as_flattened_mut())
     }
 
     fn encoder(file: &Datatype) -> Result<Self::Encoder, ConvertError> {
@@ -98,8 +98,8 @@ impl<T: H5Type, const N: usize> H5Type for [T; N] {
         T::encode_slice(&encoder.element, values.as_flattened(), elements, encoder.size, context)
     }
 
-    fn encode_in_place<'a>(encoder: &Self::Encoder, values: &'a [Self]) -> Option<&'a [u8]> {
-        T::encode_in_place(&encoder.element, values.as_flattened())
+    fn as_stored_with_encoder<'a>(encoder: &Self::Encoder, values: &'a [Self]) -> Option<&'a [u8]> {
+        T::as_stored_with_encoder(&encoder.element, values.as_flattened())
     }
 
     fn may_refuse(encoder: &Self::Encoder) -> bool {

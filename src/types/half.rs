@@ -70,7 +70,7 @@ macro_rules! half {
                 decoder.0.convert(elements, bytemuck::cast_slice_mut(into), context.conversion())
             }
 
-            fn decode_in_place<'a>(decoder: &HalfCodec, into: &'a mut [Self]) -> Option<&'a mut [u8]> {
+            fn as_stored_mut<'a>(decoder: &HalfCodec, into: &'a mut [Self]) -> Option<&'a mut [u8]> {
                 decoder.0.is_copy().then(|| bytemuck::cast_slice_mut(into))
             }
 
@@ -101,7 +101,7 @@ macro_rules! half {
                 !encoder.0.is_lossless()
             }
 
-            fn encode_in_place<'a>(encoder: &HalfCodec, values: &'a [Self]) -> Option<&'a [u8]> {
+            fn as_stored_with_encoder<'a>(encoder: &HalfCodec, values: &'a [Self]) -> Option<&'a [u8]> {
                 encoder.0.is_copy().then(|| bytemuck::cast_slice(values))
             }
         }

@@ -45,7 +45,7 @@ pub trait H5Type: Clone + Send + Sync + 'static {
     fn placeholder() -> Self;
 
     /// A buffer of `n` values; `None` if there is no memory for it.
-    fn buffer(n: usize) -> Option<Vec<Self>> {
+    fn try_alloc_buffer(n: usize) -> Option<Vec<Self>> {
         let mut buffer = Vec::new();
         buffer.try_reserve_exact(n).ok()?;
         buffer.resize(n, Self::placeholder());
@@ -102,7 +102,7 @@ pub trait H5Type: Clone + Send + Sync + 'static {
     }
 
     /// The bytes of values whose memory has exactly the form of the file.
-    fn decode_in_place<'a>(decoder: &Self::Decoder, into: &'a mut [Self]) -> Option<&'a mut [u8]> {
+    fn as_stored_mut<'a>(decoder: &Self::Decoder, into: &'a mut [Self]) -> Option<&'a mut [u8]> {
         let _ = (decoder, into);
         None
     }
@@ -140,13 +140,13 @@ pub trait H5Type: Clone + Send + Sync + 'static {
     }
 
     /// The bytes of values whose memory has exactly the form of the file.
-    fn encode_in_place<'a>(encoder: &Self::Encoder, values: &'a [Self]) -> Option<&'a [u8]> {
+    fn as_stored_with_encoder<'a>(encoder: &Self::Encoder, values: &'a [Self]) -> Option<&'a [u8]> {
         let _ = (encoder, values);
         None
     }
 
     /// The bytes of values, if it is plain from the datatype alone that they are what the file is to hold: as
-    /// [`H5Type::encode_in_place`], but without an encoder, which takes longer to make than a few values to write.
+    /// [`H5Type::as_stored_with_encoder`], but without an encoder, which takes longer to make than a few values to write.
     fn as_stored<'a>(file: &Datatype, values: &'a [Self]) -> Option<&'a [u8]> {
         let _ = (file, values);
         None
@@ -192,7 +192,7 @@ enum PlainBytes<'a> {
     /// What is read of the element.
     Read(&'a [u8]),
     /// Where what is written of the element goes: behind so many bytes of it.
-    MemtableEntry(&'a Mutex<Vec<u8>>, usize),
+    Written(&'a Mutex<Vec<u8>>, usize),
 }
 
 impl<'a> PlainElement<'a> {
@@ -203,7 +203,7 @@ impl<'a> PlainElement<'a> {
 
     /// An element that is to be written. Its bytes go to `written`, behind the first `start` bytes.
     pub(crate) fn to_write(element: &[u8], written: &'a Mutex<Vec<u8>>, start: usize) -> Self {
-        PlainElement { address: element.as_ptr().addr(), bytes: PlainBytes::MemtableEntry(written, start) }
+        PlainElement { address: element.as_ptr().addr(), bytes: PlainBytes::Written(written, start) }
     }
 }
 
@@ -283,7 +283,7 @@ impl<'a> ConversionContext<'a> {
     /// # Errors
     /// [`ConvertError::Heap`].
     pub fn write_varlen(&self, bytes: &[u8], count: usize, element: &mut [u8]) -> Result<(), ConvertError> {
-        if let Some(PlainBytes::MemtableEntry(written, start)) = self.plain_bytes(element) {
+        if let Some(PlainBytes::Written(written, start)) = self.plain_bytes(element) {
             let mut written = written.lock();
             written.truncate(start);
             written.extend_from_slice(bytes);

@@ -71,7 +71,7 @@ macro_rules! number {
                 $t::default()
             }
 
-            fn buffer(n: usize) -> Option<Vec<Self>> {
+            fn try_alloc_buffer(n: usize) -> Option<Vec<Self>> {
                 match n {
                     // Memory that comes as zeros takes longer where it is little.
                     0..MIN_ZEROED_ELEMENTS => Some(std::iter::repeat_n(std::hint::black_box(0 as $t), n).collect()),
@@ -129,7 +129,7 @@ macro_rules! number {
                 Ok(())
             }
 
-            fn decode_in_place<'a>(decoder: &NumberCodec, into: &'a mut [Self]) -> Option<&'a mut [u8]> {
+            fn as_stored_mut<'a>(decoder: &NumberCodec, into: &'a mut [Self]) -> Option<&'a mut [u8]> {
                 decoder.0.is_copy().then(|| bytemuck::cast_slice_mut(into))
             }
 
@@ -173,7 +173,7 @@ macro_rules! number {
                 !encoder.0.is_lossless()
             }
 
-            fn encode_in_place<'a>(encoder: &NumberCodec, values: &'a [Self]) -> Option<&'a [u8]> {
+            fn as_stored_with_encoder<'a>(encoder: &NumberCodec, values: &'a [Self]) -> Option<&'a [u8]> {
                 encoder.0.is_copy().then(|| bytemuck::cast_slice(values))
             }
 

@@ -46,7 +46,7 @@ pub trait H5Write: Clone + Sync {
     }
 
     #[doc(hidden)]
-    fn elements_in_place<'a>(encoder: &ElementEncoder<Self>, values: &'a [Self]) -> Option<&'a [u8]> {
+    fn stored_elements_with_encoder<'a>(encoder: &ElementEncoder<Self>, values: &'a [Self]) -> Option<&'a [u8]> {
         let _ = (encoder, values);
         None
     }
@@ -81,8 +81,8 @@ impl<T: H5Type> H5Write for T {
         T::encode_slice(encoder, values, elements, size, context)
     }
 
-    fn elements_in_place<'a>(encoder: &T::Encoder, values: &'a [T]) -> Option<&'a [u8]> {
-        T::encode_in_place(encoder, values)
+    fn stored_elements_with_encoder<'a>(encoder: &T::Encoder, values: &'a [T]) -> Option<&'a [u8]> {
+        T::as_stored_with_encoder(encoder, values)
     }
 
     fn stored_elements<'a>(file: &Datatype, values: &'a [T]) -> Option<&'a [u8]> {

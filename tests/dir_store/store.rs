@@ -22,7 +22,7 @@ pub const CAPABILITIES: Capabilities = Capabilities {
     commit: ConsistencyScope::Chunk,
     view: ConsistencyScope::Chunk,
     durability: DurabilitySupport::Never,
-    live: false,
+    supports_live_reads: false,
     limits: StoreSizeLimits::NONE,
 };
 
@@ -319,8 +319,8 @@ impl StoreWriter for DirStore {
         };
         spec.map(|spec| spec.check()).transpose()?;
         let is_compact = spec.is_some_and(|spec| spec.layout == Layout::Compact);
-        let bytes = spec.and_then(|spec| spec.chunk_bytes());
-        if new.elements.is_some_and(|elements| !is_compact || bytes != Some(elements.len() as u64)) {
+        let bytes = spec.and_then(|spec| spec.chunk_bytes_or_total());
+        if new.compact_elements.is_some_and(|elements| !is_compact || bytes != Some(elements.len() as u64)) {
             return Err(Error::Invalid("only a compact dataset is made with its elements, all of them".into()));
         }
         if directory.exists() {
@@ -332,7 +332,7 @@ impl StoreWriter for DirStore {
         spec.map(|spec| write_spec(&unfinished, spec)).transpose()?;
         fs::rename(&unfinished, &directory).map_err(io)?;
         let LinkTarget::Hard(id) = self.link_at(directory, name.clone()).target else { return Err(Error::Closed) };
-        if let (Some(elements), Some(spec)) = (new.elements, spec) {
+        if let (Some(elements), Some(spec)) = (new.compact_elements, spec) {
             self.dataset(id)?.write_whole(&ChunkCoord::origin(spec.dataspace.rank()), 0, elements)?;
         }
         self.is_dirty.store(true, Ordering::Release);
@@ -415,18 +415,18 @@ impl DirChunks {
     }
 
     fn write_elements(&self, spec: &DatasetSpec, write: &ChunkWrite<'_>) -> Result<()> {
-        let whole = spec.checked_chunk_bytes(write.first_coord())?;
+        let whole = spec.chunk_bytes_at(write.first_coord())?;
         let is_whole = |bytes: &[u8]| !spec.filters.is_empty() || bytes.len() as u64 == whole;
         match *write {
             ChunkWrite::Whole { coord, filter_mask, bytes } if is_whole(bytes) => {
                 self.write_chunk(coord, filter_mask, bytes)
             }
-            ChunkWrite::Consecutive { first, size, bytes } if size as u64 == whole => {
+            ChunkWrite::AlongFirstDim { first, size, bytes } if size as u64 == whole => {
                 let at = first.scaled().first().copied().unwrap_or_default();
                 let mut chunks = (at..).zip(bytes.chunks(size));
                 chunks.try_for_each(|(at, bytes)| self.write_chunk(&first.with_index(0, at), 0, bytes))
             }
-            ChunkWrite::Part { coord, at, bytes, .. }
+            ChunkWrite::ByteRange { coord, at, bytes, .. }
                 if spec.filters.is_empty() && at.checked_add(bytes.len() as u64).is_some_and(|end| end <= whole) =>
             {
                 if !self.file(coord).exists() {
@@ -506,7 +506,7 @@ impl ChunkStore for DirChunks {
                 return Err(Error::Invalid(format!("{dims:?} is not within the maximum")));
             }
             write_spec(&self.directory, &spec)?;
-            let counts = spec.grid().map(|grid| grid.chunk_counts(dims)).unwrap_or_default();
+            let counts = spec.grid_or_single_chunk().map(|grid| grid.chunk_counts(dims)).unwrap_or_default();
             self.for_each_chunk(&mut |chunk| {
                 let is_inside = chunk.coord.scaled().iter().zip(&counts).all(|(at, count)| at < count);
                 is_inside || fs::remove_file(self.file(&chunk.coord)).is_ok()

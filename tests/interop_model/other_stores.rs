@@ -53,7 +53,8 @@ fn compare(file: &File, expected: &[String], wanted: &[(String, u64)]) -> Result
 
 /// Everything in the store is accounted for.
 fn check(location: &str) -> Result<(), String> {
-    let report = h5live::check(location, StoreCheckOptions { data: true, leaks: false }).map_err(text)?;
+    let report =
+        h5live::check(location, StoreCheckOptions { verify_data: true, find_lost_domains: false }).map_err(text)?;
     match report.findings.first() {
         Some(finding) => Err(format!("the store is not sound: {finding}")),
         None if report.leak_count > 0 => Err(format!("nothing leads to {:?}", report.leaks)),

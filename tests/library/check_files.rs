@@ -4,7 +4,7 @@ use std::path::Path;
 
 use h5live::{File, LibVer, StoreCheckOptions, StoreCheckReport};
 
-const DATA: StoreCheckOptions = StoreCheckOptions { data: true, leaks: false };
+const DATA: StoreCheckOptions = StoreCheckOptions { verify_data: true, find_lost_domains: false };
 
 fn check(path: &Path) -> StoreCheckReport {
     h5live::check(path, DATA).unwrap()
@@ -21,17 +21,17 @@ fn a_native_file_is_checked_also_beside_its_writer() {
     rows.append(&[2u64; 7]).unwrap();
     rows.flush().unwrap();
     let report = check(&path);
-    assert!(report.is_clean(), "{:?}", report.findings);
+    assert!(report.has_no_findings(), "{:?}", report.findings);
     // The chunk that is not full is stored without its filter as long as it grows.
     assert_eq!(report.unchecksummed_bytes, Some(800));
     // Its writer dies: the flags say so.
     let left = folder.path().join("left.h5");
     std::fs::copy(&path, &left).unwrap();
-    assert!(!check(&left).is_clean());
-    assert_eq!((report.objects, report.undecoded_chunks), (3, 0));
-    let chunk = rows.chunks().unwrap()[0].clone();
+    assert!(!check(&left).has_no_findings());
+    assert_eq!((report.object_count, report.unverifiable_chunks), (3, 0));
+    let chunk = rows.stored_chunks().unwrap()[0].clone();
     file.close().unwrap();
-    assert!(check(&path).is_clean());
+    assert!(check(&path).has_no_findings());
 
     let mut bytes = std::fs::read(&path).unwrap();
     bytes[chunk.offset.unwrap() as usize + 8] ^= 1;
@@ -40,7 +40,7 @@ fn a_native_file_is_checked_also_beside_its_writer() {
     assert_eq!(finding.path.as_deref(), Some("/a/rows"));
     assert!(finding.to_string().contains("chunk"), "{finding}");
     let headers_only = h5live::check(&*path, StoreCheckOptions::default()).unwrap();
-    assert!(headers_only.is_clean(), "chunks are not read");
+    assert!(headers_only.has_no_findings(), "chunks are not read");
 }
 
 /// Each byte in turn is changed. No more such changes are missed than there are bytes without checksums, and bytes that
@@ -58,7 +58,7 @@ fn changed_bytes_are_found_where_checksums_cover_them() {
         new().deflate(6).create_with_data("deflated", &values).unwrap();
         file.close().unwrap();
         let report = check(&path);
-        assert!(report.is_clean(), "{:?}", report.findings);
+        assert!(report.has_no_findings(), "{:?}", report.findings);
         let bytes = std::fs::read(&path).unwrap();
         let unused = bytes.len() as u64 - report.metadata_bytes - report.raw_bytes;
         let mut missed = 0;
@@ -66,7 +66,7 @@ fn changed_bytes_are_found_where_checksums_cover_them() {
             let mut changed = bytes.clone();
             changed[at] ^= 0x10;
             std::fs::write(&path, changed).unwrap();
-            missed += u64::from(h5live::check(&*path, DATA).is_ok_and(|report| report.is_clean()));
+            missed += u64::from(h5live::check(&*path, DATA).is_ok_and(|report| report.has_no_findings()));
         }
         let open = report.unchecksummed_bytes.unwrap();
         println!("{libver:?}: {missed} of {} changes are missed, {open} bytes without checksums", bytes.len());

@@ -112,7 +112,7 @@ fn what_is_not_stored_yet_is_read_changed_cut_and_listed() {
         all.extend(rows(14..16).into_iter().chain(row(77)).chain(row(17)));
         assert_eq!(data.read::<u32>().unwrap(), all);
         append(&data, 18..25);
-        assert_eq!(data.chunks().unwrap().len(), 25);
+        assert_eq!(data.stored_chunks().unwrap().len(), 25);
         // Fewer rows, and others in their place.
         append(&data, 25..30);
         data.resize(&[20, ROW as u64]).unwrap();
@@ -121,7 +121,7 @@ fn what_is_not_stored_yet_is_read_changed_cut_and_listed() {
         assert_eq!(data.read::<u32>().unwrap(), all);
         file.flush().unwrap();
         assert_eq!(data.read::<u32>().unwrap(), all);
-        assert_eq!(data.chunks().unwrap().len(), 25);
+        assert_eq!(data.stored_chunks().unwrap().len(), 25);
     }
 }
 
@@ -156,7 +156,7 @@ fn a_write_that_fails_loses_none_of_them() {
             let file = File::with_store(store, "file", Options::default()).unwrap();
             let data = file.dataset(name).unwrap();
             assert!(data.read::<u32>().unwrap() == rows(0..600), "{name}: change {failing} failed");
-            assert_eq!(data.chunks().unwrap().len(), 600, "{name}: change {failing} failed");
+            assert_eq!(data.stored_chunks().unwrap().len(), 600, "{name}: change {failing} failed");
             if is_last {
                 assert!(failing > 6, "{failing}");
                 break;

@@ -65,9 +65,9 @@ fn a_fill_value_that_does_not_fit_is_left_out_and_reported() {
     let mut copy = Copier::new(&from, &to);
     copy.contents(&from.root(), &to.root()).unwrap();
     let report = copy.copy_data_and_finish().unwrap();
-    assert!(!report.is_clean() && report.unverified.is_empty());
+    assert!(!report.is_clean() && report.undecodable_chunks.is_empty());
     let [odd] = &report.dropped_fill_values[..] else { panic!("{report:?}") };
-    assert_eq!((&*odd.path, odd.found, odd.expected), ("/odd", 3, 4));
+    assert_eq!((&*odd.path, odd.fill_value_size, odd.element_size), ("/odd", 3, 4));
     let dataset = to.dataset("odd").unwrap();
     assert_eq!(dataset.spec().unwrap().fill.value, FillValue::Default);
     assert_eq!(dataset.read::<u32>().unwrap(), [0, 0]);
@@ -128,7 +128,7 @@ fn a_copy_that_fails_leaves_nothing_behind() {
         to.close().unwrap();
         let report = h5live_checker::file::check_storage(storage);
         assert!(report.is_clean(), "{report:?}");
-        assert_eq!((report.objects, report.notes.len()), (3, 0), "{report:?}");
+        assert_eq!((report.object_count, report.notes.len()), (3, 0), "{report:?}");
     }
     let [with, without] = [image(&with), image(&without)].map(|bytes| bytes.len());
     assert!(with < without + 5000, "{with} bytes after copies of more that failed, {without} without");

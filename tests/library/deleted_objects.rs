@@ -9,7 +9,7 @@ fn the_id_of_a_deleted_object_leads_to_nothing_in_any_store() {
     {
         let folder = tempfile::tempdir().unwrap();
         let file = File::create(format!("{store}{}/run", folder.path().display())).unwrap();
-        if live && !file.session().capabilities.live {
+        if live && !file.session().capabilities.supports_live_reads {
             continue;
         }
         let data = file.new_dataset::<u64>().unlimited_rows(&[]).chunk_shape(&[4]).create("data").unwrap();

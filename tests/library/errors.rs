@@ -6,7 +6,7 @@ use std::fs;
 use h5live::{File, OpenError, StoreErrorKind};
 
 fn kind_of(error: &h5live::Error) -> &StoreErrorKind {
-    error.store_kind().unwrap_or_else(|| panic!("no failure of the store: {error}"))
+    error.store_error_kind().unwrap_or_else(|| panic!("no failure of the store: {error}"))
 }
 
 #[test]
@@ -53,5 +53,5 @@ fn opening_holds_the_same_error_as_any_other_call_of_a_store() {
     let error = File::open("/nowhere/at.all").unwrap_err();
     let h5live::ErrorKind::Open(open) = error.kind() else { panic!("{error:?}") };
     let OpenError::Store(store) = &**open else { panic!("{error:?}") };
-    assert_eq!(store.store_kind(), error.store_kind());
+    assert_eq!(store.store_kind(), error.store_error_kind());
 }

@@ -116,7 +116,7 @@ fn base(profile: LibVer, space: FileSpaceSettings) -> h5live::Result<Vec<u8>> {
     file.new_dataset::<String>().shape(&[3]).create("texts")?;
     file.new_dataset::<String>().create_with_data("names", &["one".to_owned(), "two".to_owned()])?;
     let named = root.commit_datatype("type", &Datatype::fixed_string(5, h5live::model::CharacterSet::Ascii))?;
-    root.new_dataset_with_type(named.datatype().clone()).committed(&named).shape(&[2]).create("typed")?;
+    root.new_dataset_with_type(named.datatype().clone()).committed_datatype(&named).shape(&[2]).create("typed")?;
     let twin = file.create_group("twins/first")?;
     file.group("twins")?.link_hard("second", twin.id())?;
     let group = file.create_group("group")?;
@@ -184,7 +184,7 @@ const CHANGES: [(&str, Change); 50] = [
         let named = named(file)?;
         file.root()
             .new_dataset_with_type(named.datatype().clone())
-            .committed(&named)
+            .committed_datatype(&named)
             .shape(&[9])
             .create("new")
             .map(drop)
@@ -195,7 +195,7 @@ const CHANGES: [(&str, Change); 50] = [
         file.group("many")?
             .new_attribute("new")
             .datatype(named.datatype().clone())
-            .committed(&named)
+            .committed_datatype(&named)
             .write_raw(b"12345")
     }),
     ("links become dense", |file| file.group("group")?.link_soft("one more", "/rows")),

@@ -237,7 +237,7 @@ fn a_follower_of_rows_ends_with_what_has_become_of_the_file() {
     for change in CHANGES {
         for rests in [true, false] {
             let (writer, data, reader) = live(&path);
-            let mut rows = reader.dataset("chunked").unwrap().follow::<i64>().batch_rows(5000);
+            let mut rows = reader.dataset("chunked").unwrap().follow::<i64>().max_batch_rows(5000);
             rows = if rests { rows } else { rows.busy_poll() };
             assert_eq!(rows.next().unwrap().unwrap().len(), 5000);
             assert!(reader.is_live().unwrap());

@@ -112,6 +112,6 @@ fn rings_end_and_too_many_groups_are_an_error() {
     assert_eq!(paths(file.follow()), ["/a", "/a/b", "/a/b/ring"]);
     let mut arrivals = file.follow().max_groups(2);
     assert_eq!(next(&mut arrivals), "/a");
-    assert!(matches!(arrivals.next().unwrap().unwrap_err().kind(), ErrorKind::TooManyGroups(2)));
+    assert!(matches!(arrivals.next().unwrap().unwrap_err().kind(), ErrorKind::TooManyFollowedGroups(2)));
     assert!(arrivals.next().is_none());
 }

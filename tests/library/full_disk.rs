@@ -23,7 +23,7 @@ fn rows(dataset: &str, rows: std::ops::Range<u64>) -> UnpublishedRows {
 }
 
 fn expect(error: &Error, unpublished: &[UnpublishedRows], text: &str) {
-    assert_eq!(error.store_kind(), Some(&StoreErrorKind::StorageFull), "{error}");
+    assert_eq!(error.store_error_kind(), Some(&StoreErrorKind::StorageFull), "{error}");
     assert_eq!(error.unpublished_rows(), unpublished, "{error}");
     assert!(error.to_string().ends_with(text), "{error}");
 }
@@ -122,7 +122,7 @@ fn a_close_that_cannot_put_growing_chunks_through_their_filters_loses_no_row_and
                 assert!(fault > 5, "{fault}");
                 return;
             }
-            Err(error) => assert_eq!(error.store_kind(), Some(&StoreErrorKind::StorageFull), "{error}"),
+            Err(error) => assert_eq!(error.store_error_kind(), Some(&StoreErrorKind::StorageFull), "{error}"),
         }
     }
 }

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use h5live::model::memory::MemoryConnector;
 use h5live::model::{ObjectId, ReferenceKind, ReferenceType, Referent, ReferentPart, VirtualSource};
-use h5live::{Error, File, LinkPolicy, Object, Options, Reference, ReferenceTarget, Selection, SourceState};
+use h5live::{Error, File, LinkedFilePolicy, Object, Options, Reference, ReferenceTarget, Selection, SourceState};
 
 fn text(error: Error) -> String {
     error.to_string()
@@ -69,7 +69,7 @@ fn a_link_to_another_kind_of_store_is_followed_only_if_that_is_allowed() {
     make(&options, &native, &[1, 2]);
     make(&options, "mem:a", &[3, 4]);
     let refused = |to: &str| {
-        format!("a link leads to {to}, and links of this file may not lead there: LinkPolicy::Any allows it")
+        format!("a link leads to {to}, and links of this file may not lead there: LinkedFilePolicy::Any allows it")
     };
     for (location, target, values) in [(&*linking, "mem:a", [3, 4]), ("mem:b", &*format!("native:{native}"), [1, 2])] {
         make_link(&options, location, target);
@@ -78,7 +78,7 @@ fn a_link_to_another_kind_of_store_is_followed_only_if_that_is_allowed() {
         // No fill values: they would hide it.
         assert_eq!(text(of_sources(&file).unwrap_err()), format!("{location}: /virtual: {}", refused(target)));
         assert_eq!(file.dataset("virtual").unwrap().source_states().unwrap(), [SourceState::Unreadable]);
-        let allowed = options.clone().links(LinkPolicy::Any).open(location).unwrap();
+        let allowed = options.clone().linked_file_policy(LinkedFilePolicy::Any).open(location).unwrap();
         assert_eq!((linked(&allowed).unwrap(), of_sources(&allowed).unwrap()), (values.to_vec(), values.to_vec()));
     }
     // The same store by its scheme is no other kind.
@@ -91,7 +91,7 @@ fn links_may_be_left_alone() {
     let options = options();
     make(&options, "mem:a", &[1, 2]);
     make_link(&options, "mem:b", "a");
-    let file = options.clone().links(LinkPolicy::Never).open("mem:b").unwrap();
+    let file = options.clone().linked_file_policy(LinkedFilePolicy::Never).open("mem:b").unwrap();
     let expected = "mem:b: /link: a link leads to a, and links to other files are not followed";
     assert_eq!(text(linked(&file).unwrap_err()), expected);
     assert!(of_sources(&file).is_err());
@@ -102,8 +102,8 @@ fn a_link_to_an_unknown_scheme_is_an_error_that_names_the_known_ones() {
     let folder = tempfile::tempdir().unwrap();
     let linking = folder.path().join("a.h5").display().to_string();
     make_link(&options(), &linking, "ftp://bucket/b.h5");
-    for links in [LinkPolicy::SameOrigin, LinkPolicy::Any] {
-        let file = options().links(links).open(&*linking).unwrap();
+    for links in [LinkedFilePolicy::SameOrigin, LinkedFilePolicy::Any] {
+        let file = options().linked_file_policy(links).open(&*linking).unwrap();
         let schemes = Options::built_in_connectors().schemes().join(", ");
         let unknown =
             format!("no store has the scheme \"ftp\"; the schemes are {schemes}; a file of this name is ./ftp:..");
@@ -180,7 +180,7 @@ fn at_most_so_many_linked_files_are_kept_open() {
         open_files(folder) - before
     };
     for max_files in [0, 1, 3] {
-        let file = File::options().max_linked_files(max_files).open(&*at("whole.h5")).unwrap();
+        let file = File::options().max_open_linked_files(max_files).open(&*at("whole.h5")).unwrap();
         let before = open_files(folder);
         for _ in 0..2 {
             assert_eq!(file.dataset("whole").unwrap().read::<i32>().unwrap(), values);
@@ -200,7 +200,7 @@ fn what_was_written_to_a_linked_file_is_not_lost_when_it_is_closed_for_others() 
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name).display().to_string();
     (0..4).for_each(|n| make(&options(), &at(&format!("{n}.h5")), &[n]));
-    let file = File::options().create().max_linked_files(1).open(&*at("links.h5")).unwrap();
+    let file = File::options().create().max_open_linked_files(1).open(&*at("links.h5")).unwrap();
     (0..4).for_each(|n| file.root().link_external(&format!("to {n}"), &format!("{n}.h5"), "/").unwrap());
     for n in 0..4 {
         let log =
@@ -219,7 +219,7 @@ fn reference_to(file: &File, name: &str, object: ObjectId) -> Reference {
     let to = Referent { file: Some(name.into()), object, part: ReferentPart::Whole };
     let form = ReferenceType {
         kind: ReferenceKind::Object2,
-        size: file.session().element_sizes.reference_size(ReferenceKind::Object2),
+        size: file.session().vlen_and_reference_sizes.reference_size(ReferenceKind::Object2),
     };
     Reference::new(ReferenceKind::Object2, &file.store().encode_reference(&form, &to).unwrap())
 }
@@ -231,7 +231,7 @@ fn references_to_other_files_lead_where_links_may() {
     let options = options();
     make(&options, "mem:runs/a", &[1, 2]);
     make(&options, &native, &[3, 4]);
-    let values = |file: &File, reference: &Reference| match file.referent(reference)? {
+    let values = |file: &File, reference: &Reference| match file.reference_target(reference)? {
         Some(ReferenceTarget::Object(Object::Dataset(dataset))) => dataset.read::<i32>(),
         other => panic!("{other:?}"),
     };
@@ -248,8 +248,8 @@ fn references_to_other_files_lead_where_links_may() {
 
     let foreign = reference_to(&file, "mem:runs/a", of_memory);
     let refused = text(values(&file, &foreign).unwrap_err());
-    assert!(refused.ends_with("links of this file may not lead there: LinkPolicy::Any allows it"), "{refused}");
+    assert!(refused.ends_with("links of this file may not lead there: LinkedFilePolicy::Any allows it"), "{refused}");
     file.close().unwrap();
-    let allowed = options.clone().links(LinkPolicy::Any).open(&*other).unwrap();
+    let allowed = options.clone().linked_file_policy(LinkedFilePolicy::Any).open(&*other).unwrap();
     assert_eq!(values(&allowed, &foreign).unwrap(), [1, 2]);
 }

@@ -125,7 +125,7 @@ fn typed_options_of_a_store_that_is_not_registered_are_refused() {
 #[test]
 fn a_file_in_memory_is_found_by_its_name() {
     let location = "mem:a_file_in_memory_is_found_by_its_name";
-    assert!(File::open(location).unwrap_err().store_kind().is_some());
+    assert!(File::open(location).unwrap_err().store_error_kind().is_some());
     let file = File::create(location).unwrap();
     file.new_dataset::<i32>().unlimited_rows(&[]).create("log").unwrap().append(&[1, 2]).unwrap();
     assert!(File::open(location).unwrap_err().is_in_use());

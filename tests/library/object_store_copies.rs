@@ -18,9 +18,9 @@ fn open(engine: MemoryEngine, mode: Mode) -> HsdsStore {
         is_draft: false,
         user: None,
         shard_above: 0,
-        metadata_cache: 128 << 20,
+        metadata_cache_bytes: 128 << 20,
         max_allocation: AllocationLimit::default(),
-        unfilter: Arc::new(NoFilters),
+        filter_engine: Arc::new(NoFilters),
     };
     HsdsStore::open(engine, &request).unwrap()
 }
@@ -52,7 +52,7 @@ fn a_copy_of_many_chunks_waits_for_few_waves_of_requests() {
         from.object(name).unwrap().copy_to(&to.root(), name).unwrap();
     }
     to.close().unwrap();
-    let written = store.requests();
+    let written = store.request_counts();
     assert!(written.puts <= 800 + 501 + 10, "chunks, datasets, and some groups and domains: {written:?}");
     assert!(written.waves <= 26, "{written:?}");
 
@@ -63,7 +63,7 @@ fn a_copy_of_many_chunks_waits_for_few_waves_of_requests() {
         from.object(name).unwrap().copy_to(&back.root(), name).unwrap();
     }
     check(&back);
-    let read = store.requests();
+    let read = store.request_counts();
     assert!(read.gets <= 800 + 501 + 10, "{read:?}");
     assert!(read.waves <= 30, "the chunks of small datasets are read ahead: {read:?}");
 }

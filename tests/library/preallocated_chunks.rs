@@ -134,7 +134,7 @@ fn none_is_left_when_the_file_is_closed_or_dropped() {
             let ahead = stored(&file, data).len() as u64 - rows;
             assert!(ahead <= (rows / 8).max(1), "{ahead} chunks are ready after {rows}");
             assert!(ahead > 0 || rows != 3, "{} after {rows}", data.path());
-            assert_eq!(data.chunks().unwrap().len() as u64, rows);
+            assert_eq!(data.stored_chunks().unwrap().len() as u64, rows);
         }
         drop(datasets);
         if closed {

@@ -255,7 +255,7 @@ fn a_transaction_that_fails_appends_nothing() {
         tx.append(&times, &[1u32])?;
         tx.append(&pairs, &[1u32, 2, 3])
     });
-    assert!(matches!(failed.unwrap_err().kind(), ErrorKind::Rows { row: 2, values: 3 }));
+    assert!(matches!(failed.unwrap_err().kind(), ErrorKind::NotWholeRows { row: 2, values: 3 }));
     assert_eq!([frames, times, pairs].map(|dataset| dataset.shape().unwrap()[0]), [0, 0, 0]);
 }
 
@@ -480,7 +480,7 @@ fn errors_of_a_reader_name_the_promise_that_its_writer_has_not_kept() {
         file.seek(SeekFrom::Start(at)).unwrap();
         file.write_all(&[0xff; 4]).unwrap();
     };
-    spoil(seen.chunks().unwrap()[0].offset.unwrap());
+    spoil(seen.stored_chunks().unwrap()[0].offset.unwrap());
     let error = seen.read::<u32>().unwrap_err();
     assert_eq!(error.broken_invariant(), Some(SwmrInvariant::WholeAppends), "{error}");
     assert!(error.to_string().contains("I2"), "{error}");

@@ -262,7 +262,9 @@ fn references_are_read_beside_appends() {
                 file.new_dataset_with_type(datatype).unlimited_rows(&[]).chunk_shape(&[64]).create("data").unwrap();
             let target = |data: &Dataset, row: u64| {
                 let found = data.read_slice::<Reference>(row..row + 1).unwrap();
-                (references.number)(data.file().referent(&found[0]).unwrap().expect("the reference leads to something"))
+                (references.number)(
+                    data.file().reference_target(&found[0]).unwrap().expect("the reference leads to something"),
+                )
             };
             thread::scope(|threads| {
                 for thread in 0..THREADS {

@@ -41,7 +41,7 @@ fn references_lead_to_what_h5py_referred_to() {
 
         let found: Vec<_> = elements(&file, "objects")
             .iter()
-            .map(|element| file.referent(element))
+            .map(|element| file.reference_target(element))
             .map(|found| match found {
                 Ok(Some(ReferenceTarget::Object(object))) => Some(object.id()),
                 _ => None,
@@ -51,7 +51,7 @@ fn references_lead_to_what_h5py_referred_to() {
         assert_eq!(found, [Some(grid.id()), Some(group), Some(file.root().id()), None], "{version}");
 
         let regions = elements(&file, "regions");
-        let region = |element: &Reference| match file.referent(element).unwrap() {
+        let region = |element: &Reference| match file.reference_target(element).unwrap() {
             Some(ReferenceTarget::Region(dataset, selection)) => {
                 assert_eq!(dataset.id(), grid.id());
                 Some(dataset.read_slice::<i64>(selection).unwrap())

@@ -21,13 +21,13 @@ impl Numbers {
 }
 
 /// A dataset that is written, and what it holds.
-struct MemtableEntry {
+struct Written {
     data: Dataset,
     rows: Vec<[u32; WIDTH]>,
     next: u32,
 }
 
-impl MemtableEntry {
+impl Written {
     fn change(&mut self, numbers: &mut Numbers) {
         match numbers.below(8) {
             0..=3 => {
@@ -68,7 +68,7 @@ fn follow(path: &Path, max_shape: &[u64; 2], seed: u64) {
     let mut numbers = Numbers(seed);
     let file = File::options().mode(Mode::Create).open(path).unwrap();
     let new = file.new_dataset::<u32>().shape(&[0, WIDTH as u64]).max_shape(max_shape).chunk_shape(&[3, WIDTH as u64]);
-    let mut written = MemtableEntry { data: new.create("data").unwrap(), rows: Vec::new(), next: 0 };
+    let mut written = Written { data: new.create("data").unwrap(), rows: Vec::new(), next: 0 };
     file.start_swmr().unwrap();
     let reading = File::options().mode(Mode::SwmrRead).open(path).unwrap();
     let read = reading.dataset("data").unwrap();

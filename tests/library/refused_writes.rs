@@ -32,7 +32,7 @@ fn elements_far_out_are_stored_or_refused() {
         file.close().unwrap_or_else(|error| panic!("{store}: {error}"));
         if !store.starts_with("mem:") {
             let report =
-                h5live::check(&store, StoreCheckOptions { data: true, ..StoreCheckOptions::default() }).unwrap();
+                h5live::check(&store, StoreCheckOptions { verify_data: true, ..StoreCheckOptions::default() }).unwrap();
             assert!(report.findings.is_empty(), "{store}: {:?}", report.findings);
         }
         let file = File::open(&store).unwrap();

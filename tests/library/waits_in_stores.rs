@@ -38,8 +38,8 @@ const STEPS: [Step; 6] = [
 ];
 
 fn wait_for_each(location: &str, is_live: bool) {
-    let mut waiter = FileWaiter::new(File::options(), location).unwrap().or_follow();
-    assert!(waiter.find(Duration::ZERO, |_| Ok(())).unwrap().is_none(), "{location}");
+    let mut waiter = FileWaiter::new(File::options(), location).unwrap().follow_if_in_use();
+    assert!(waiter.wait_for(Duration::ZERO, |_| Ok(())).unwrap().is_none(), "{location}");
     assert_eq!(waiter.awaited(), AwaitedChange::FileCreated, "{location}");
     let make_file = || {
         let file = File::create(location).unwrap();
@@ -52,13 +52,13 @@ fn wait_for_each(location: &str, is_live: bool) {
     };
     let writer = std::thread::scope(|threads| {
         let making = threads.spawn(make_file);
-        assert!(waiter.find(LONG, |_| Ok(())).unwrap().is_some(), "{location}: the file");
+        assert!(waiter.wait_for(LONG, |_| Ok(())).unwrap().is_some(), "{location}: the file");
         making.join().unwrap()
     });
     let has_maps = !["hsds:", "log:"].iter().any(|store| location.starts_with(store));
     for (what, make, find) in STEPS.into_iter().filter(|(what, ..)| *what != "map" || has_maps) {
         println!("{location} {is_live}: {what}");
-        assert!(waiter.find(Duration::ZERO, find).unwrap().is_none(), "{location}: {what} is not there yet");
+        assert!(waiter.wait_for(Duration::ZERO, find).unwrap().is_none(), "{location}: {what} is not there yet");
         std::thread::scope(|threads| {
             threads.spawn(|| match &writer {
                 Some(file) => make(file).and_then(|()| file.flush()).unwrap(),
@@ -67,7 +67,7 @@ fn wait_for_each(location: &str, is_live: bool) {
                     make(&file).and_then(|()| file.close()).unwrap();
                 }
             });
-            assert!(waiter.find(LONG, find).unwrap().is_some(), "{location}: {what}");
+            assert!(waiter.wait_for(LONG, find).unwrap().is_some(), "{location}: {what}");
         });
     }
 }

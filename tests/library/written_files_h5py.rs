@@ -186,7 +186,7 @@ fn h5py_sees_what_its_plugins_can_read() {
         let filter = FilterSpec { id, optional: false, name: None, params };
         let data = file.new_dataset::<u16>().shape(&[5000]).chunk_shape(&[1000]).filter(filter).create(name).unwrap();
         data.write(&numbers).unwrap();
-        assert!(data.chunks().unwrap().iter().all(|chunk| chunk.size < 2000), "{name} makes chunks smaller");
+        assert!(data.stored_chunks().unwrap().iter().all(|chunk| chunk.size < 2000), "{name} makes chunks smaller");
     }
     file.close().unwrap();
     let program =
@@ -214,11 +214,11 @@ fn structure(file: &File, large: usize) -> Result<()> {
     let datatype = file.root().commit_datatype("type", &Outer::datatype())?;
     file.root()
         .new_dataset_with_type(u8::datatype())
-        .committed(&datatype)
+        .committed_datatype(&datatype)
         .shape(&[1])
         .create("typed")?
         .write(&[outer(2)])?;
-    file.root().new_attribute("typed").committed(&datatype).write(&[outer(1)])?;
+    file.root().new_attribute("typed").committed_datatype(&datatype).write(&[outer(1)])?;
     file.root().new_attribute("null").null().datatype(f64::datatype()).write_raw(&[])?;
     file.root().new_attribute("matrix").shape(&[2, 2]).write(&[1.5f32, 2.5, 3.5, 4.5])?;
     file.root().new_attribute("large").shape(&[large as u64]).write(&vec![3u64; large])?;

@@ -374,7 +374,7 @@ impl DependencyGraph {
             NodeContent::Entry(held) => held.iter().for_each(|slot| slot.entry_header().set_in_file()),
         }
         // An entry that has changed meanwhile, and everything that waits for it, waits for the next flush.
-        let last = if node.is_dirty { EdgeLifetime::Stored } else { EdgeLifetime::MemtableEntry };
+        let last = if node.is_dirty { EdgeLifetime::Stored } else { EdgeLifetime::Written };
         let (owner, over) = (node.owner, node.parents.take_if(|above| above.until <= last));
         self.end_edges(over, owner);
         self.release_if_unused(id);

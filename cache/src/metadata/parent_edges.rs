@@ -24,7 +24,7 @@ pub(super) enum EdgeLifetime {
     /// Until the child, which is new, is in the file, in any state.
     Stored,
     /// Until the present state of the child was written.
-    MemtableEntry,
+    Written,
     /// When it is undone.
     Removed,
 }

@@ -64,7 +64,7 @@ unsafe impl MappedMemory for SharedMapping {
         self.copied.get().and_then(Option::as_ref).is_some_and(Mapping::has_faulted)
     }
 
-    fn is_unaffected_by_truncation(&self) -> bool {
+    fn has_not_been_truncated(&self) -> bool {
         !self.has_faulted()
             && file_len(&self.file).is_ok_and(|len| len.saturating_sub(self.at) >= self.map.len() as u64)
     }

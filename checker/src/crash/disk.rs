@@ -41,7 +41,7 @@ impl CrashedDisk {
     }
 
     /// The recorded operations.
-    pub fn recorded_ops(&self) -> Vec<StorageOp> {
+    pub fn ops_since_crash(&self) -> Vec<StorageOp> {
         self.state.lock().log.clone()
     }
 

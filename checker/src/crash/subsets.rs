@@ -13,9 +13,9 @@ pub(super) struct Subset {
 
 /// Subsets of `n` operations, the small ones first, and whether they are all there are.
 pub(super) fn subsets(n: usize, power: &PowerFailureSampling) -> (Vec<Subset>, bool) {
-    let few = n <= power.pending as usize;
+    let few = n <= power.max_ops_for_all_subsets as usize;
     if few {
-        let all_torn = n <= power.torn as usize;
+        let all_torn = n <= power.max_ops_for_all_tears as usize;
         let is_near = |ones: u32| ones <= 2 || ones + 2 >= n as u32;
         let mut masks: Vec<u64> = (0..1u64 << n).collect();
         masks.sort_by_key(|mask| (mask.count_ones(), *mask));
@@ -51,7 +51,7 @@ pub(super) fn subsets(n: usize, power: &PowerFailureSampling) -> (Vec<Subset>, b
         z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
         z ^ z >> 31
     };
-    for _ in 0..power.random {
+    for _ in 0..power.random_subset_count {
         let bits: Vec<u64> = (0..n.div_ceil(64)).map(|_| random()).collect();
         add((0..n).filter(|at| bits[at / 64] >> (at % 64) & 1 == 1).collect(), false);
     }

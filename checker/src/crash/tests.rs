@@ -8,7 +8,7 @@ fn write(at: u64, bytes: &[u8]) -> StorageOp {
 }
 
 fn bounds(loss: CrashKind, tearing: AllowedTears) -> CrashBounds {
-    CrashBounds { start: 0, tearing, loss, recrashes: 0, time: None, threads: 1 }
+    CrashBounds { start: 0, tearing, loss, max_recovery_crashes: 0, time_limit: None, threads: 1 }
 }
 
 fn cells<const N: usize>(disk: &CrashedDisk) -> [u8; N] {
@@ -33,7 +33,7 @@ fn a_dead_process_leaves_every_prefix_and_every_part() {
     let trace = Trace::new(vec![0; 2], vec![write(0, &[1, 2]), StorageOp::SetLen(1)]);
     let (seen, crashed) = images(&trace, &bounds(CrashKind::Process, AllowedTears::cut_at_multiples_of(1)));
     assert_eq!(seen, [vec![0, 0], vec![1], vec![1, 0], vec![1, 2]]);
-    assert!(crashed.exhausted);
+    assert!(crashed.is_exhaustive);
 }
 
 #[test]
@@ -43,7 +43,7 @@ fn a_power_failure_leaves_any_of_what_no_barrier_followed() {
     let (seen, crashed) =
         images(&trace, &bounds(CrashKind::Power(PowerFailureSampling::default()), AllowedTears::NONE));
     assert_eq!(seen, [[0, 0, 0], [1, 0, 0], [1, 0, 0], [1, 0, 3], [1, 2, 0], [1, 2, 3]]);
-    assert!(crashed.exhausted);
+    assert!(crashed.is_exhaustive);
 }
 
 #[test]
@@ -54,11 +54,14 @@ fn finds_a_flag_that_may_come_before_its_data() {
     };
     let power = CrashKind::Power(PowerFailureSampling::default());
     let ordered = Trace::new(vec![0; 2], vec![write(1, &[9]), StorageOp::Sync, write(0, &[1])]);
-    assert_eq!(explore_crashes(&ordered, &bounds(power, AllowedTears::NONE), &recover).wrong, 0);
+    assert_eq!(explore_crashes(&ordered, &bounds(power, AllowedTears::NONE), &recover).violation_count, 0);
     let unordered = Trace::new(vec![0; 2], vec![write(1, &[9]), write(0, &[1])]);
     let found = explore_crashes(&unordered, &bounds(power, AllowedTears::NONE), &recover);
     assert_eq!(found.violations[0].survivors, SurvivingWrites::Subset { durable: 0, kept: vec![1], torn: None });
-    assert_eq!(explore_crashes(&unordered, &bounds(CrashKind::Process, AllowedTears::NONE), &recover).wrong, 0);
+    assert_eq!(
+        explore_crashes(&unordered, &bounds(CrashKind::Process, AllowedTears::NONE), &recover).violation_count,
+        0
+    );
 }
 
 #[test]
@@ -75,18 +78,18 @@ fn recovery_crashes_too() {
     };
     let trace = Trace::new(vec![0; 2], vec![write(1, &[9]), write(0, &[1])]);
     let mut bounds = bounds(CrashKind::Process, AllowedTears::NONE);
-    assert_eq!(explore_crashes(&trace, &bounds, &recover).wrong, 0);
-    bounds.recrashes = 1;
+    assert_eq!(explore_crashes(&trace, &bounds, &recover).violation_count, 0);
+    bounds.max_recovery_crashes = 1;
     let found = explore_crashes(&trace, &bounds, &recover);
-    assert_eq!((found.wrong, &found.violations[0].recoveries), (1, &vec![WriterPosition::after(1)]));
+    assert_eq!((found.violation_count, &found.violations[0].crashed_recoveries), (1, &vec![WriterPosition::after(1)]));
 }
 
 #[test]
 fn many_pending_operations_are_sampled_and_that_is_said() {
     let trace = Trace::new(vec![0; 30], (0..30).map(|n| write(n, &[1])).collect());
-    let power = PowerFailureSampling { random: 100, ..PowerFailureSampling::default() };
+    let power = PowerFailureSampling { random_subset_count: 100, ..PowerFailureSampling::default() };
     let (seen, crashed) = images(&trace, &bounds(CrashKind::Power(power), AllowedTears::NONE));
-    assert!(!crashed.exhausted);
+    assert!(!crashed.is_exhaustive);
     let missing_one = |image: &&Vec<u8>| image.iter().filter(|byte| **byte == 0).count() == 1;
     assert_eq!(seen.iter().filter(missing_one).count(), 30);
     assert!(seen.contains(&vec![1; 30]));

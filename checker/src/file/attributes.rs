@@ -34,7 +34,7 @@ impl FileWalk<'_> {
                 self.check_creation_order(header.addr, message.creation_index.into(), limit);
             }
             if let Shareable::Inline(datatype) = &attribute.datatype {
-                self.check_datatype_unused_bits(header, datatype);
+                self.check_datatype_uses_half_bits(header, datatype);
             }
             self.check_attribute(header.addr, &attribute, !message.flags.is_shared());
         }
@@ -88,18 +88,18 @@ impl FileWalk<'_> {
             Some(data) => self.check_heap_references(&datatype, data, at),
             None => {
                 let (found, stated) = (attribute.data.len() as u64, size.unwrap_or(u64::MAX));
-                self.report(NAME, at, FindingCause::Count { what: "bytes of the value", stated, found });
+                self.report(NAME, at, FindingCause::NumberMismatch { what: "bytes of the value", stated, found });
             }
         }
     }
 
     /// A datatype that is stored elsewhere.
-    pub fn resolve_shared_datatype(&mut self, place: &SharedMessageTarget, at: Addr) -> Option<Rc<Datatype>> {
+    pub fn resolve_shared_datatype(&mut self, place: &SharedMessageTarget, from: Addr) -> Option<Rc<Datatype>> {
         let body = match place {
-            SharedMessageTarget::Committed(addr) => return self.load_committed_datatype(*addr, at),
-            SharedMessageTarget::Heap(id) => self.load_shared_message(MessageType::DATATYPE, id, at)?,
+            SharedMessageTarget::Committed(addr) => return self.load_committed_datatype(*addr, from),
+            SharedMessageTarget::Heap(id) => self.load_shared_message_body(MessageType::DATATYPE, id, from)?,
         };
-        self.decode(DatatypeMessage::default(), at, &body).map(|message| Rc::new(message.datatype))
+        self.decode(DatatypeMessage::default(), from, &body).map(|message| Rc::new(message.datatype))
     }
 
     fn resolve_shared_dataspace(&mut self, place: &SharedMessageTarget, at: Addr) -> Option<Dataspace> {
@@ -107,7 +107,7 @@ impl FileWalk<'_> {
             self.report(NAME, at, FindingCause::Rule("dataspaces are never committed"));
             return None;
         };
-        let body = self.load_shared_message(MessageType::DATASPACE, id, at)?;
+        let body = self.load_shared_message_body(MessageType::DATASPACE, id, at)?;
         self.decode(DataspaceMessage::default(), at, &body).map(|message| message.dataspace)
     }
 
@@ -123,7 +123,7 @@ impl FileWalk<'_> {
             let shared = record.flags & SHARED_FLAG != 0;
             let body = if shared {
                 walk.count_shared_or_committed_use(MessageType::ATTRIBUTE, &SharedMessageTarget::Heap(record.heap_id));
-                walk.load_shared_message(MessageType::ATTRIBUTE, &record.heap_id, at)
+                walk.load_shared_message_body(MessageType::ATTRIBUTE, &record.heap_id, at)
             } else {
                 walk.claim_and_read_heap_object(&mut heap, &record.heap_id)
             };
@@ -148,7 +148,7 @@ impl FileWalk<'_> {
             self.check_creation_order_index(order, AttributeOrderRecord::default(), place, orders, names.is_some());
         }
         if names.is_some() {
-            self.check_heap_counts(&heap);
+            self.finish_heap_check(&heap);
         }
     }
 }

@@ -34,7 +34,7 @@ impl FileWalk<'_> {
         &mut self,
         addr: Addr,
         mut tree: Btree1Check<'_, K>,
-        child: &mut dyn FnMut(&mut FileWalk<'_>, &K, Addr, &K),
+        each_leaf_child: &mut dyn FnMut(&mut FileWalk<'_>, &K, Addr, &K),
     ) -> bool {
         let Some(root) = self.load_btree1_node(&tree, addr) else { return false };
         let levels = usize::from(root.level) + 1;
@@ -44,7 +44,7 @@ impl FileWalk<'_> {
             return false;
         }
         tree.last = vec![(Addr::UNDEFINED, Addr::UNDEFINED); levels];
-        let whole = self.check_btree1_node(&mut tree, addr, root, None, child);
+        let whole = self.check_btree1_node(&mut tree, addr, root, None, each_leaf_child);
         for (node, right) in tree.last.clone() {
             if whole && right.is_defined() {
                 self.report(
@@ -98,7 +98,7 @@ impl FileWalk<'_> {
                 self.report(
                     btree1_structure_name::<K>(),
                     addr,
-                    FindingCause::Order { what: "key", index: index as u64 + 1 },
+                    FindingCause::OutOfOrder { what: "key", index: index as u64 + 1 },
                 );
             }
             if node.level == 0 {
@@ -107,7 +107,7 @@ impl FileWalk<'_> {
             } else {
                 whole &= self.check_btree1_child(tree, &node, at, (&from, &to), child);
             }
-            if self.report.is_full() {
+            if self.report.has_max_findings() {
                 return false;
             }
         }
@@ -125,7 +125,7 @@ impl FileWalk<'_> {
         let Some(below) = self.load_btree1_node(tree, at) else { return false };
         if below.level.checked_add(1) != Some(parent.level) {
             let (stated, found) = (below.level.into(), u64::from(parent.level).saturating_sub(1));
-            self.report(Btree1Node::<K>::NAME, at, FindingCause::Count { what: "level", stated, found });
+            self.report(Btree1Node::<K>::NAME, at, FindingCause::NumberMismatch { what: "level", stated, found });
             return false;
         }
         self.check_btree1_node(tree, at, below, Some(between), child)

@@ -47,7 +47,7 @@ impl FileWalk<'_> {
             };
             whole = self.check_btree2_node(&mut tree, root, header.depth, true);
         } else if header.total_record_count != 0 || header.root_record_count != 0 {
-            self.report(NAME, addr, FindingCause::Undefined("root"));
+            self.report(NAME, addr, FindingCause::UndefinedAddr("root"));
             return None;
         }
         if whole {
@@ -84,7 +84,11 @@ impl FileWalk<'_> {
             self.add_note(
                 name,
                 node.addr,
-                FindingCause::Count { what: "fewest records", stated: fewest, found: node.record_count.into() },
+                FindingCause::NumberMismatch {
+                    what: "fewest records",
+                    stated: fewest,
+                    found: node.record_count.into(),
+                },
             );
         }
         let size = tree.geometry.node_size().into();
@@ -110,7 +114,7 @@ impl FileWalk<'_> {
             if let Some(bytes) = inner.records.bytes_at(i) {
                 whole &= self.check_btree2_record(tree, node.addr, bytes);
             }
-            if self.report.is_full() {
+            if self.report.has_max_findings() {
                 return false;
             }
         }

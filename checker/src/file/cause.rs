@@ -6,7 +6,7 @@ use h5live_format::{DecodeError, Fault};
 
 /// A range of bytes that something uses.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct UsedRange {
+pub struct FileRange {
     /// The object that it belongs to; empty for the file as a whole.
     pub path: String,
     /// The structure, or what raw data it is.
@@ -20,15 +20,15 @@ pub struct UsedRange {
 /// Writers put structures at multiples of so many bytes.
 const ALIGNMENT: u64 = 8;
 
-impl UsedRange {
+impl FileRange {
     /// Whether it is what the alignment of the structure behind it leaves, if nobody uses it: it is there in a file without
     /// leaks, too.
-    pub fn is_padding(&self) -> bool {
+    pub fn may_be_padding(&self) -> bool {
         self.len < ALIGNMENT && self.offset.saturating_add(self.len).is_multiple_of(ALIGNMENT)
     }
 }
 
-impl fmt::Display for UsedRange {
+impl fmt::Display for FileRange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} bytes of {} at {:#x}", self.len, self.structure, self.offset)?;
         if self.path.is_empty() { Ok(()) } else { write!(f, " ({})", self.path) }
@@ -65,7 +65,7 @@ pub enum FindingCause {
         /// Bytes of it.
         len: u64,
         /// The other.
-        with: UsedRange,
+        with: FileRange,
     },
     /// There are so many ranges of raw data or of free space that some were not compared with the others.
     #[error("{ranges} of the ranges of raw data and free space were not compared: only {max_ranges} of each are")]
@@ -77,7 +77,7 @@ pub enum FindingCause {
     },
     /// Two statements about the same number differ.
     #[error("{what}: {stated} by statement, {found} in truth")]
-    Count {
+    NumberMismatch {
         /// The counted things, or the field.
         what: &'static str,
         /// The stated number.
@@ -97,7 +97,7 @@ pub enum FindingCause {
     },
     /// Things that are sorted are not.
     #[error("{what} {index} is out of order")]
-    Order {
+    OutOfOrder {
         /// The sorted things.
         what: &'static str,
         /// The position of the first that is not behind the one before it.
@@ -105,7 +105,7 @@ pub enum FindingCause {
     },
     /// An address leads nowhere.
     #[error("the address of the {0} is undefined")]
-    Undefined(&'static str),
+    UndefinedAddr(&'static str),
     /// Something is not there that has to be.
     #[error("there is no {0}")]
     Missing(&'static str),
@@ -127,7 +127,7 @@ pub enum FindingCause {
     },
     /// A heap has no object where one is referred to.
     #[error("object {object:#x} of the {heap} at {at:#x} is not there")]
-    NoObject {
+    MissingHeapObject {
         /// The kind of heap.
         heap: &'static str,
         /// The heap, in bytes from the start of the file.
@@ -137,13 +137,13 @@ pub enum FindingCause {
     },
     /// A writer has the file open, or died.
     #[error("status flags {0:#04x}: a writer has the file open, or did not close it")]
-    Status(u8),
+    NotClosed(u8),
     /// The filters of the bytes cannot be undone; what undoes them says why.
     #[error("its filters cannot be undone: {0}")]
-    Filters(String),
+    UnfilterFailed(String),
     /// Bytes that were to be verified, and are more than may be read at once. They may be sound.
     #[error("{bytes} bytes are not read at once, but {limit}: --max-allocation allows more")]
-    TooLarge {
+    TooLargeToVerify {
         /// Bytes, before or after the filters.
         bytes: u64,
         /// Most bytes.
@@ -172,17 +172,17 @@ impl FindingCause {
             FindingCause::BeyondEnd { .. } => "beyond-end",
             FindingCause::Overlap { .. } => "overlap",
             FindingCause::UncomparedRanges { .. } => "uncompared",
-            FindingCause::Count { .. } => "count",
+            FindingCause::NumberMismatch { .. } => "count",
             FindingCause::ExceedsLimit { .. } => "limit",
-            FindingCause::Order { .. } => "order",
-            FindingCause::Undefined(_) => "undefined",
+            FindingCause::OutOfOrder { .. } => "order",
+            FindingCause::UndefinedAddr(_) => "undefined",
             FindingCause::Missing(_) => "missing",
             FindingCause::Repeated(_) | FindingCause::NameRepeated(_) => "repeated",
             FindingCause::Hash { .. } => "hash",
-            FindingCause::NoObject { .. } => "no-object",
-            FindingCause::Status(_) => "status",
-            FindingCause::Filters(_) => "filters",
-            FindingCause::TooLarge { .. } => "too-large",
+            FindingCause::MissingHeapObject { .. } => "no-object",
+            FindingCause::NotClosed(_) => "status",
+            FindingCause::UnfilterFailed(_) => "filters",
+            FindingCause::TooLargeToVerify { .. } => "too-large",
             FindingCause::NotSupported(_) => "not-supported",
             FindingCause::Rule(_) => "rule",
             FindingCause::UnfinishedRedo { .. } => "unfinished-redo",

@@ -85,8 +85,8 @@ impl CheckedFractalHeap {
     }
 
     /// The block at an offset in heap space.
-    pub fn block_at(&self, offset: u64) -> Option<&CheckedBlock> {
-        let after = self.blocks.partition_point(|block| block.offset <= offset);
-        self.blocks.get(after.checked_sub(1)?).filter(|block| offset - block.offset < block.size)
+    pub fn block_at(&self, heap_offset: u64) -> Option<&CheckedBlock> {
+        let after = self.blocks.partition_point(|block| block.offset <= heap_offset);
+        self.blocks.get(after.checked_sub(1)?).filter(|block| heap_offset - block.offset < block.size)
     }
 }

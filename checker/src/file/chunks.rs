@@ -67,7 +67,7 @@ impl ChunkedDataset {
     }
 
     /// The format of the elements of an array index.
-    pub fn element_format(&self, length: h5live_format::Width) -> ChunkEntryFormat {
+    pub fn chunk_entry_format(&self, length: h5live_format::Width) -> ChunkEntryFormat {
         if self.filters.is_empty() {
             ChunkEntryFormat::Unfiltered
         } else {
@@ -156,13 +156,13 @@ impl FileWalk<'_> {
 
     /// Reports the header `structure` of an array index at `at` whose elements have another format than that of the
     /// dataset. Returns whether it has not.
-    pub fn check_element_format(
+    pub fn check_chunk_entry_format(
         &mut self,
         (structure, at): (&'static str, Addr),
         chunked: &ChunkedDataset,
         found: ChunkEntryFormat,
     ) -> bool {
-        let is_right = found == chunked.element_format(self.widths.length);
+        let is_right = found == chunked.chunk_entry_format(self.widths.length);
         if !is_right {
             self.report(
                 structure,
@@ -174,16 +174,16 @@ impl FileWalk<'_> {
     }
 
     /// A chunk to which an element of an array leads.
-    pub fn check_chunk_element(
+    pub fn check_chunk_entry(
         &mut self,
         chunked: &ChunkedDataset,
-        name: &'static str,
+        structure: &'static str,
         at: Addr,
         index: u64,
         element: ChunkIndexEntry,
     ) {
         let (size, coord) = (chunked.stored_chunk_bytes(element), chunked.chunk_coord(index));
-        self.check_chunk(chunked, name, at, &coord, element.addr, size, element.filter_mask, false);
+        self.check_chunk(chunked, structure, at, &coord, element.addr, size, element.filter_mask, false);
     }
 
     /// A chunk; `name` and `at` are the structure that leads to it.
@@ -229,7 +229,7 @@ impl FileWalk<'_> {
             false => self.claim_unchecksummed_raw("chunk", addr, size),
         }
         let leads = chunked.datatype.is_some() && is_inside;
-        if leads || (self.options.data && !plain) {
+        if leads || (self.options.unfilters_chunks && !plain) {
             let mask = if plain { u32::MAX } else { filter_mask };
             self.unfilter_and_check_chunk(chunked, coord, addr, size, mask);
         }
@@ -261,11 +261,11 @@ impl FileWalk<'_> {
         let mut last: Option<Vec<u64>> = None;
         let mut follows = |walk: &mut FileWalk<'_>, name: &'static str, index: u64, coord: &[u64]| {
             if last.as_deref().is_some_and(|last| last >= coord) {
-                walk.report(name, root, FindingCause::Order { what: "record", index });
+                walk.report(name, root, FindingCause::OutOfOrder { what: "record", index });
             }
             last = Some(coord.to_vec());
         };
-        match chunked.element_format(self.widths.length) {
+        match chunked.chunk_entry_format(self.widths.length) {
             ChunkEntryFormat::Unfiltered => {
                 self.check_btree2(root, ChunkRecord::blank(rank), &mut |walk, index, record| {
                     const NAME: &str = ChunkRecord::NAME;

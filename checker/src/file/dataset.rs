@@ -82,7 +82,7 @@ impl FileWalk<'_> {
         let message = header.messages_of(MessageType::DATATYPE).next()?;
         if !message.flags.is_shared() {
             let message = self.load_message::<DatatypeMessage>(header)?;
-            self.check_datatype_unused_bits(header, &message);
+            self.check_datatype_uses_half_bits(header, &message);
             return Some(Rc::new(message.datatype));
         }
         let shared = self.decode(SharedMessageReference::default(), header.addr, &message.body)?;
@@ -111,10 +111,10 @@ impl FileWalk<'_> {
     /// Bytes for which the external files of a dataset have room, if its data is in such.
     fn check_external_files(&mut self, header: &CheckedObjectHeader) -> Option<u64> {
         let files = self.load_message::<ExternalFiles>(header)?;
-        self.report.datasets_elsewhere += 1;
+        self.report.datasets_with_data_elsewhere += 1;
         if let Some(mut heap) = self.check_local_heap(files.heap) {
             for file in &files.files {
-                if self.check_local_string(&mut heap, file.name_offset).is_some_and(|name| name.is_empty()) {
+                if self.claim_and_read_local_string(&mut heap, file.name_offset).is_some_and(|name| name.is_empty()) {
                     self.report(ExternalFiles::NAME, header.addr, FindingCause::Rule("an external file has a name"));
                 }
             }
@@ -153,10 +153,10 @@ impl FileWalk<'_> {
         let element = u64::from(datatype.size()).max(1);
         let step = (READ_BLOCK_BYTES / element).max(1) * element;
         let mut done = 0;
-        while done < len && !self.report.is_full() {
+        while done < len && !self.report.has_max_findings() {
             let take = step.min(len - done);
             let Some(place) = addr.checked_add(done).filter(|_| self.try_consume_value_budget(take)) else { return };
-            let Some(bytes) = self.read_limited("contiguous data", place, take) else { return };
+            let Some(bytes) = self.read_if_within_limit("contiguous data", place, take) else { return };
             self.check_heap_references(datatype, &bytes, at);
             done += take;
         }
@@ -167,7 +167,7 @@ impl FileWalk<'_> {
         if !place.is_defined() {
             return;
         }
-        self.report.datasets_elsewhere += 1;
+        self.report.datasets_with_data_elsewhere += 1;
         if let Some((bytes, _)) = self.mark_and_read_global_object(place, at) {
             self.decode(VirtualLayout::default(), place.collection, &bytes);
         }

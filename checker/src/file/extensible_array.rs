@@ -94,7 +94,7 @@ impl FileWalk<'_> {
         let size = 16 + (6 * widths.length.bytes() + widths.offset.bytes()) as u64;
         let Some(header) = self.claim_and_decode(ExtensibleArrayHeader::default(), at, size) else { return };
         let format = header.format;
-        if !self.check_element_format((HEADER, at), chunked, format) {
+        if !self.check_chunk_entry_format((HEADER, at), chunked, format) {
             return;
         }
         let parameters = header.parameters;
@@ -119,8 +119,11 @@ impl FileWalk<'_> {
             self.check_index_block(&mut array, header.index_block);
         }
         if array.set > header.max_index_set {
-            let cause =
-                FindingCause::Count { what: "largest index set", stated: header.max_index_set, found: array.set };
+            let cause = FindingCause::NumberMismatch {
+                what: "largest index set",
+                stated: header.max_index_set,
+                found: array.set,
+            };
             self.report_or_note_if_live(self.owner, HEADER, at, cause);
         }
         if array.whole {
@@ -176,7 +179,7 @@ impl FileWalk<'_> {
         };
         self.check_array_owner(array, INDEX, at, block.header);
         array.counted[4] += elements;
-        array.set = array.set.max(self.check_chunk_elements(array.chunked, INDEX, at, 0, &block.elements));
+        array.set = array.set.max(self.check_chunk_entries(array.chunked, INDEX, at, 0, &block.elements));
         let mut slot = 0;
         let mut blocks = block.data_blocks.iter();
         for u in 0..array.direct_super_block_count() {
@@ -241,7 +244,7 @@ impl FileWalk<'_> {
                 block.written_pages.get(usize::try_from(bit).unwrap_or(usize::MAX))
             };
             self.check_data_block(array, u, child, first, None, written);
-            if self.report.is_full() {
+            if self.report.has_max_findings() {
                 return;
             }
         }
@@ -273,7 +276,7 @@ impl FileWalk<'_> {
         array.counted[2] += 1;
         array.counted[3] += size;
         array.counted[4] += elements;
-        let Some(bytes) = self.read_limited(DATA, at, head) else { return };
+        let Some(bytes) = self.read_if_within_limit(DATA, at, head) else { return };
         let context = ExtensibleArrayDataBlock {
             header: Addr::UNDEFINED,
             block_offset_width: array.offset,
@@ -292,7 +295,7 @@ impl FileWalk<'_> {
         self.check_array_elements(array, DATA, at, first, &block.elements);
         for number in (0..pages).filter(|page| written(*page)) {
             let Some(place) = at.checked_add(head.saturating_add(number.saturating_mul(page))) else { return };
-            let Some(bytes) = self.read_limited(PAGE, place, page) else { return };
+            let Some(bytes) = self.read_if_within_limit(PAGE, place, page) else { return };
             let Some(elements) = array.element_table(array.elements_per_page()) else { return };
             if let Some(decoded) = self.decode(ArrayDataBlockPage { elements }, place, &bytes) {
                 let first = first.saturating_add(number.saturating_mul(array.elements_per_page()));
@@ -309,7 +312,7 @@ impl FileWalk<'_> {
         first: u64,
         table: &ChunkEntryTable,
     ) {
-        let set = self.check_chunk_elements(array.chunked, name, at, first, table);
+        let set = self.check_chunk_entries(array.chunked, name, at, first, table);
         if set > 0 {
             array.set = array.set.max(first.saturating_add(set));
         }

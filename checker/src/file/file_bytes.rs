@@ -17,9 +17,9 @@ pub(super) struct FileBytes<'a> {
 }
 
 impl<'a> FileBytes<'a> {
-    /// The bytes of `storage`, which has `len` bytes in all, from `base` on.
-    pub fn new(storage: &'a dyn Storage, base: u64, len: u64) -> Self {
-        FileBytes { storage, base, len: len.saturating_sub(base), pieces: BTreeMap::new() }
+    /// The bytes of `storage`, which has `storage_len` bytes in all, from `base` on.
+    pub fn new(storage: &'a dyn Storage, base: u64, storage_len: u64) -> Self {
+        FileBytes { storage, base, len: storage_len.saturating_sub(base), pieces: BTreeMap::new() }
     }
 
     /// Takes in what a writer has added to the storage since, and returns how many bytes there are behind the base

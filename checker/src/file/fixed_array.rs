@@ -17,7 +17,7 @@ impl FileWalk<'_> {
         let (at, widths) = (chunked.storage.addr, self.widths);
         let size = 12 + (widths.length.bytes() + widths.offset.bytes()) as u64;
         let Some(header) = self.claim_and_decode(FixedArrayHeader::default(), at, size) else { return };
-        if !self.check_element_format((HEADER, at), chunked, header.format) {
+        if !self.check_chunk_entry_format((HEADER, at), chunked, header.format) {
             return;
         }
         self.check_equal(HEADER, at, "page bits", header.page_bits.into(), page_bits.into());
@@ -53,19 +53,19 @@ impl FileWalk<'_> {
         let (bitmap, elements) = if pages == 0 { (0, header.element_count) } else { (held, 0) };
         let bitmap = Bitmap::zeros(usize::try_from(bitmap).unwrap_or(0));
         let context = FixedArrayDataBlock { header: Addr::UNDEFINED, written_pages: bitmap, elements: table(elements) };
-        let Some(bytes) = self.read_limited(BLOCK, at, head) else { return };
+        let Some(bytes) = self.read_if_within_limit(BLOCK, at, head) else { return };
         let Some(block) = self.decode(context, at, &bytes) else { return };
         if block.header != array {
             self.report(BLOCK, at, FindingCause::Rule("a data block states the address of its header"));
         }
-        self.check_chunk_elements(chunked, BLOCK, at, 0, &block.elements);
+        self.check_chunk_entries(chunked, BLOCK, at, 0, &block.elements);
         for page in (0..pages).filter(|page| block.written_pages.get(usize::try_from(*page).unwrap_or(usize::MAX))) {
             let first = page * per_page;
             let count = per_page.min(header.element_count - first);
             let start = head.saturating_add(first.saturating_mul(element)).saturating_add(page * 4);
             let Some(place) = at.checked_add(start) else { return };
             self.check_fixed_array_page(chunked, place, first, count, header.format);
-            if self.report.is_full() {
+            if self.report.has_max_findings() {
                 return;
             }
         }
@@ -81,21 +81,21 @@ impl FileWalk<'_> {
     ) {
         let element = format.size(self.widths.offset) as u64;
         let Some(bytes) =
-            self.read_limited(ArrayDataBlockPage::NAME, at, count.saturating_mul(element).saturating_add(4))
+            self.read_if_within_limit(ArrayDataBlockPage::NAME, at, count.saturating_mul(element).saturating_add(4))
         else {
             return;
         };
         let elements = ChunkEntryTable::undefined(usize::try_from(count).unwrap_or(0), format, self.widths.offset);
         if let Some(page) = self.decode(ArrayDataBlockPage { elements }, at, &bytes) {
-            self.check_chunk_elements(chunked, ArrayDataBlockPage::NAME, at, first, &page.elements);
+            self.check_chunk_entries(chunked, ArrayDataBlockPage::NAME, at, first, &page.elements);
         }
     }
 
     /// The chunks to which a run of elements leads; returns how many there are up to the last, counted from the first.
-    pub fn check_chunk_elements(
+    pub fn check_chunk_entries(
         &mut self,
         chunked: &ChunkedDataset,
-        name: &'static str,
+        structure: &'static str,
         at: Addr,
         first: u64,
         elements: &ChunkEntryTable,
@@ -104,7 +104,7 @@ impl FileWalk<'_> {
         for (index, element) in (0u64..).zip(elements.iter()) {
             if element.addr.is_defined() {
                 set = index + 1;
-                self.check_chunk_element(chunked, name, at, first + index, element);
+                self.check_chunk_entry(chunked, structure, at, first + index, element);
             }
         }
         set

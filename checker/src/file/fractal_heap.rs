@@ -56,7 +56,8 @@ impl FileWalk<'_> {
         let end = heap.blocks.last().map_or(0, |block| block.offset.saturating_add(block.size));
         // A root that is a direct block is the only one; its place among others is not kept.
         if rows > 0 && heap.header.next_block_offset < end {
-            let cause = FindingCause::Count { what: "next block", stated: heap.header.next_block_offset, found: end };
+            let cause =
+                FindingCause::NumberMismatch { what: "next block", stated: heap.header.next_block_offset, found: end };
             self.report_or_note_if_live(self.owner, NAME, heap.addr, cause);
         }
     }
@@ -122,7 +123,7 @@ impl FileWalk<'_> {
             return;
         }
         if !heap.header.has_block_checksums {
-            self.add_unchecksummed(stored);
+            self.add_unchecksummed_bytes(stored);
         }
         heap.blocks.push(block);
         let Some(bytes) = self.read_direct_block(heap, &block) else { return };
@@ -133,7 +134,7 @@ impl FileWalk<'_> {
 
     /// The bytes of a block, before its filters.
     fn read_direct_block(&mut self, heap: &CheckedFractalHeap, block: &CheckedBlock) -> Option<Vec<u8>> {
-        let bytes = self.read_limited(FractalHeapDirectBlock::NAME, block.addr, block.stored)?;
+        let bytes = self.read_if_within_limit(FractalHeapDirectBlock::NAME, block.addr, block.stored)?;
         self.unfilter_heap_bytes(heap, FractalHeapDirectBlock::NAME, block.addr, bytes, block.filtered)
     }
 
@@ -149,7 +150,11 @@ impl FileWalk<'_> {
         let Some(filters) = self.options.filters.filter(|_| size <= MAX_STRUCTURE_BYTES) else {
             self.incomplete = true;
             if size > MAX_STRUCTURE_BYTES {
-                self.add_unverified(name, addr, FindingCause::TooLarge { bytes: size, limit: MAX_STRUCTURE_BYTES });
+                self.add_unverified(
+                    name,
+                    addr,
+                    FindingCause::TooLargeToVerify { bytes: size, limit: MAX_STRUCTURE_BYTES },
+                );
             }
             return None;
         };
@@ -171,7 +176,7 @@ impl FileWalk<'_> {
         let mut last: Option<(u64, u64)> = None;
         let mut add = |walk: &mut FileWalk<'_>, index: u64, key: (u64, u64), huge: HugeObjectRef| {
             if last.is_some_and(|last| last >= key) {
-                walk.report("huge object record", at, FindingCause::Order { what: "record", index });
+                walk.report("huge object record", at, FindingCause::OutOfOrder { what: "record", index });
             }
             last = Some(key);
             walk.claim_unchecksummed_raw("huge object", huge.addr, huge.length);
@@ -229,7 +234,7 @@ impl FileWalk<'_> {
             self.report(
                 OBJECT,
                 heap.addr,
-                FindingCause::NoObject { heap: "fractal heap", at: self.offset(heap.addr), object },
+                FindingCause::MissingHeapObject { heap: "fractal heap", at: self.file_offset(heap.addr), object },
             );
         }
         found
@@ -254,7 +259,7 @@ impl FileWalk<'_> {
 
     fn read_huge_object(&mut self, heap: &CheckedFractalHeap, huge: HugeObjectRef) -> Option<Vec<u8>> {
         self.check_and_report_range("huge object", huge.addr, huge.length)?;
-        let bytes = self.read_limited("huge object", huge.addr, huge.length)?;
+        let bytes = self.read_if_within_limit("huge object", huge.addr, huge.length)?;
         self.unfilter_heap_bytes(heap, "huge object", huge.addr, bytes, huge.filtered)
     }
 
@@ -267,7 +272,7 @@ impl FileWalk<'_> {
         }
         let (from, to) = (usize::try_from(inside).ok()?, usize::try_from(end).ok()?);
         if block.filtered.is_none() {
-            return self.read_limited(FractalHeapDirectBlock::NAME, block.addr.checked_add(inside)?, length);
+            return self.read_if_within_limit(FractalHeapDirectBlock::NAME, block.addr.checked_add(inside)?, length);
         }
         if heap.unfiltered.as_ref().is_none_or(|(at, _)| *at != block.offset) {
             heap.unfiltered = self.read_direct_block(heap, &block).map(|bytes| (block.offset, bytes));
@@ -306,7 +311,7 @@ impl FileWalk<'_> {
     }
 
     /// Compares what the header counts with the objects that were found, once all have been.
-    pub fn check_heap_counts(&mut self, heap: &CheckedFractalHeap) {
+    pub fn finish_heap_check(&mut self, heap: &CheckedFractalHeap) {
         let header = &heap.header;
         let space = match (header.root.is_defined(), header.root_rows) {
             (false, _) => 0,
@@ -361,14 +366,14 @@ impl FileWalk<'_> {
         if self.options.strict || stated == found {
             self.check_equal_or_note_if_live(NAME, at, what, stated, found);
         } else {
-            self.add_note(NAME, at, FindingCause::Count { what, stated, found });
+            self.add_note(NAME, at, FindingCause::NumberMismatch { what, stated, found });
         }
     }
 
     /// The free-space manager of a heap.
     fn check_heap_free_space(&mut self, heap: &CheckedFractalHeap) {
         let at = heap.header.free_space_manager;
-        let Some((_, sections)) = self.check_free_sections(at, FreeSpaceClient::FractalHeap) else { return };
+        let Some((_, sections)) = self.check_free_space_manager(at, FreeSpaceClient::FractalHeap) else { return };
         const NAME: &str = "free space sections";
         let mut free = ByteRanges::default();
         for (size, section) in sections {

@@ -10,7 +10,7 @@ const NAME: &str = FreeSpaceHeader::NAME;
 
 impl FileWalk<'_> {
     /// A manager: its header, and the sections with their sizes.
-    pub fn check_free_sections(
+    pub fn check_free_space_manager(
         &mut self,
         addr: Addr,
         client: FreeSpaceClient,
@@ -24,7 +24,7 @@ impl FileWalk<'_> {
         self.check_equal(NAME, addr, "sections", header.section_count, counted);
         if !header.section_list_addr.is_defined() {
             if header.stored_section_count > 0 {
-                self.report(NAME, addr, FindingCause::Undefined("section list"));
+                self.report(NAME, addr, FindingCause::UndefinedAddr("section list"));
             }
             return Some((header, Vec::new()));
         }
@@ -34,7 +34,7 @@ impl FileWalk<'_> {
         }
         let at = header.section_list_addr;
         self.claim(FreeSpaceSections::NAME, at, header.section_list_allocated_bytes)?;
-        let bytes = self.read_limited(
+        let bytes = self.read_if_within_limit(
             FreeSpaceSections::NAME,
             at,
             header.section_list_used_bytes.min(header.section_list_allocated_bytes),
@@ -52,9 +52,11 @@ impl FileWalk<'_> {
     }
 
     /// The managers of the file's free space.
-    pub fn check_free_space_managers(&mut self, info: &FileSpaceInfo, extension: Addr) {
+    pub fn check_file_free_space(&mut self, info: &FileSpaceInfo, extension: Addr) {
         for manager in info.managers.iter().flatten().filter(|manager| manager.is_defined()) {
-            let Some((header, sections)) = self.check_free_sections(*manager, FreeSpaceClient::File) else { continue };
+            let Some((header, sections)) = self.check_free_space_manager(*manager, FreeSpaceClient::File) else {
+                continue;
+            };
             let total = sections.iter().fold(0u64, |n, (size, _)| n.saturating_add(*size));
             self.check_equal(NAME, *manager, "free space", header.free_bytes, total);
             for (size, section) in sections {

@@ -45,8 +45,9 @@ impl FileWalk<'_> {
             return Some((entry.len, before));
         }
         if known {
-            let at = self.offset(place.collection);
-            let cause = FindingCause::NoObject { heap: "global heap collection", at, object: place.index.into() };
+            let at = self.file_offset(place.collection);
+            let cause =
+                FindingCause::MissingHeapObject { heap: "global heap collection", at, object: place.index.into() };
             self.report("global heap ID", from, cause);
         }
         None
@@ -59,7 +60,7 @@ impl FileWalk<'_> {
         if self.collections.last.as_ref().is_none_or(|(last, _)| *last != at) {
             let prefix = self.source.read(at, GlobalHeapCollection::PREFIX_BYTES as u64).ok()?;
             let size = GlobalHeapCollection::stated_size(&prefix, self.widths).ok()?;
-            let bytes = self.read_limited(NAME, place.collection, size)?;
+            let bytes = self.read_if_within_limit(NAME, place.collection, size)?;
             let heap = self.decode(GlobalHeapCollection::default(), place.collection, &bytes)?;
             self.collections.last = Some((at, heap));
         }
@@ -69,7 +70,7 @@ impl FileWalk<'_> {
 
     /// Notes which objects nothing leads to, if that was asked for and all values were looked at.
     pub fn note_unused_global_objects(&mut self) {
-        if !self.options.leaks || self.incomplete || self.unseen_values {
+        if !self.options.reports_leaks || self.incomplete || self.unseen_values {
             return;
         }
         let known = std::mem::take(&mut self.collections.known);
@@ -80,7 +81,7 @@ impl FileWalk<'_> {
                 self.add_note(
                     NAME,
                     Addr::new(*at),
-                    FindingCause::Count { what: "objects in use", stated: total, found: total - unused },
+                    FindingCause::NumberMismatch { what: "objects in use", stated: total, found: total - unused },
                 );
             }
         }

@@ -49,7 +49,7 @@ impl FileWalk<'_> {
             }
             self.check_dense_links(owner, header.addr, &info);
         } else if info.name_index.is_defined() || info.order_index.is_some_and(Addr::is_defined) {
-            self.report(LinkInfo::NAME, header.addr, FindingCause::Undefined("fractal heap"));
+            self.report(LinkInfo::NAME, header.addr, FindingCause::UndefinedAddr("fractal heap"));
         }
     }
 
@@ -72,7 +72,7 @@ impl FileWalk<'_> {
         if let LinkValue::Hard(target) = link.value {
             match target.get() {
                 Some(target) => drop(self.objects.add_link(owner, link.name.as_bytes(), target)),
-                None => self.report(LinkMessage::NAME, at, FindingCause::Undefined("object header")),
+                None => self.report(LinkMessage::NAME, at, FindingCause::UndefinedAddr("object header")),
             }
         }
     }
@@ -111,17 +111,17 @@ impl FileWalk<'_> {
             let place = |record: &LinkOrderRecord| (record.heap_id, record.creation_order);
             self.check_creation_order_index(order, LinkOrderRecord::default(), place, orders, names.is_some());
         } else if info.order_index.is_some() {
-            self.report(LinkInfo::NAME, at, FindingCause::Undefined("creation order index"));
+            self.report(LinkInfo::NAME, at, FindingCause::UndefinedAddr("creation order index"));
         }
         if names.is_some() {
-            self.check_heap_counts(&heap);
+            self.finish_heap_check(&heap);
         }
     }
 
     /// Whether a record stands behind the one before it, and is not the same.
     pub fn check_name_record_order(
         &mut self,
-        name: &'static str,
+        structure: &'static str,
         at: Addr,
         index: u64,
         last: Option<&(u32, Vec<u8>)>,
@@ -129,9 +129,11 @@ impl FileWalk<'_> {
     ) {
         match last.map(|last| last.cmp(key)) {
             Some(std::cmp::Ordering::Equal) => {
-                self.report(name, at, FindingCause::NameRepeated(String::from_utf8_lossy(&key.1).into_owned()));
+                self.report(structure, at, FindingCause::NameRepeated(String::from_utf8_lossy(&key.1).into_owned()));
             }
-            Some(std::cmp::Ordering::Greater) => self.report(name, at, FindingCause::Order { what: "record", index }),
+            Some(std::cmp::Ordering::Greater) => {
+                self.report(structure, at, FindingCause::OutOfOrder { what: "record", index })
+            }
             _ => {}
         }
     }

@@ -104,9 +104,17 @@ impl FileWalk<'_> {
         if header.prefix.version == 1 {
             let (stated, found) = (u64::from(header.prefix.message_count), header.messages.len() as u64);
             if stated < in_first {
-                self.report(FirstHeaderChunk::NAME, addr, FindingCause::Count { what: "messages", stated, found });
+                self.report(
+                    FirstHeaderChunk::NAME,
+                    addr,
+                    FindingCause::NumberMismatch { what: "messages", stated, found },
+                );
             } else if stated != found {
-                self.add_note(FirstHeaderChunk::NAME, addr, FindingCause::Count { what: "messages", stated, found });
+                self.add_note(
+                    FirstHeaderChunk::NAME,
+                    addr,
+                    FindingCause::NumberMismatch { what: "messages", stated, found },
+                );
             }
         }
         self.check_single_messages(&header);
@@ -118,7 +126,7 @@ impl FileWalk<'_> {
     /// Chunks of headers have checksums since version 2.
     fn count_header_chunk(&mut self, prefix: &ObjectHeaderPrefix, len: u64) {
         if prefix.version == 1 {
-            self.add_unchecksummed(len);
+            self.add_unchecksummed_bytes(len);
         }
     }
 
@@ -149,13 +157,13 @@ impl FileWalk<'_> {
         }
         let shared = self.decode(SharedMessageReference::default(), header, &message.body)?;
         match shared.place {
-            SharedMessageTarget::Heap(id) => self.load_shared_message(message.kind, &id, header),
-            SharedMessageTarget::Committed(addr) => self.load_committed_message(message.kind, addr, header),
+            SharedMessageTarget::Heap(id) => self.load_shared_message_body(message.kind, &id, header),
+            SharedMessageTarget::Committed(addr) => self.load_committed_message_body(message.kind, addr, header),
         }
     }
 
     /// The body of a message of another object.
-    pub fn load_committed_message(&mut self, kind: MessageType, addr: Addr, from: Addr) -> Option<Vec<u8>> {
+    pub fn load_committed_message_body(&mut self, kind: MessageType, addr: Addr, from: Addr) -> Option<Vec<u8>> {
         let found = self.load_messages_without_report(addr);
         let Some(body) = found.and_then(|list| list.into_iter().find(|message| message.kind == kind)) else {
             self.report("shared message", from, FindingCause::Missing("message at the other object"));
@@ -164,7 +172,7 @@ impl FileWalk<'_> {
         if body.flags.is_shared() {
             let shared = self.decode(SharedMessageReference::default(), from, &body.body)?;
             return match shared.place {
-                SharedMessageTarget::Heap(id) => self.load_shared_message(kind, &id, from),
+                SharedMessageTarget::Heap(id) => self.load_shared_message_body(kind, &id, from),
                 SharedMessageTarget::Committed(_) => None,
             };
         }

@@ -49,7 +49,7 @@ impl FileWalk<'_> {
     }
 
     /// A string of a local heap, which nothing else uses.
-    pub fn check_local_string(&mut self, heap: &mut CheckedLocalHeap, offset: u64) -> Option<Vec<u8>> {
+    pub fn claim_and_read_local_string(&mut self, heap: &mut CheckedLocalHeap, offset: u64) -> Option<Vec<u8>> {
         let overlap = FindingCause::Rule("a string overlaps free space or another string");
         if heap.taken.overlaps(offset, offset.saturating_add(1)) {
             self.report(LocalHeapData::NAME, heap.heap, overlap);

@@ -114,7 +114,7 @@ impl ObjectTable {
     }
 
     /// Notes how many links an object states.
-    pub fn set_stated_links(&mut self, owner: ObjectIndex, links: u32) {
+    pub fn set_stated_link_count(&mut self, owner: ObjectIndex, links: u32) {
         if let Some(object) = self.get_mut(owner) {
             object.stated_links = Some(links);
         }

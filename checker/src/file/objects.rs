@@ -15,7 +15,7 @@ impl FileWalk<'_> {
             self.incomplete = true;
             return;
         };
-        self.objects.set_stated_links(owner, header.stated_link_count());
+        self.objects.set_stated_link_count(owner, header.stated_link_count());
         self.count_shared_uses_in_header(&header);
         self.check_attributes(&header);
         let group = header.has_message(MessageType::SYMBOL_TABLE) || header.has_message(MessageType::LINK_INFO);
@@ -33,7 +33,7 @@ impl FileWalk<'_> {
             self.check_dataset(&header);
         } else if header.has_message(MessageType::DATATYPE) {
             if let Some(message) = self.load_message::<DatatypeMessage>(&header) {
-                self.check_datatype_unused_bits(&header, &message);
+                self.check_datatype_uses_half_bits(&header, &message);
             }
         } else {
             self.report(FirstHeaderChunk::NAME, addr, FindingCause::Missing("message that tells what the object is"));
@@ -46,10 +46,10 @@ impl FileWalk<'_> {
     /// Reports objects with more links than they state, and notes those with fewer.
     pub fn check_link_counts(&mut self) {
         for (owner, stated, links) in self.objects.wrong_link_counts() {
-            if links < stated && (self.incomplete || self.report.is_full()) {
+            if links < stated && (self.incomplete || self.report.has_max_findings()) {
                 continue;
             }
-            let cause = FindingCause::Count { what: "hard links", stated: stated.into(), found: links.into() };
+            let cause = FindingCause::NumberMismatch { what: "hard links", stated: stated.into(), found: links.into() };
             if links > stated || self.options.strict {
                 self.report_or_note_if_live(owner, FirstHeaderChunk::NAME, self.objects.header_addr(owner), cause);
             } else {

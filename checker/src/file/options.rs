@@ -6,9 +6,9 @@ use h5live_model::FilterEngine;
 #[derive(Debug, Clone, Copy)]
 pub struct CheckOptions<'a> {
     /// Whether bytes that nothing uses are reported. They are no fault.
-    pub leaks: bool,
+    pub reports_leaks: bool,
     /// Whether to make a map of the file: which structure uses which bytes.
-    pub map: bool,
+    pub builds_space_map: bool,
     /// Whether a writer may have the file open, or may have died: status flags, and sums that a writer brings into
     /// order last, are notes then, and the end of the file may move.
     pub live: bool,
@@ -16,11 +16,11 @@ pub struct CheckOptions<'a> {
     /// link to each other in a circle leave them), and sums of heaps (which libhdf5 gets wrong when heaps shrink).
     pub strict: bool,
     /// Whether the filters of all chunks are undone, which shows damage to compressed and checksummed data.
-    pub data: bool,
+    pub unfilters_chunks: bool,
     /// Most bytes of raw data that are read for the heap objects to which values lead.
-    pub values: u64,
+    pub max_value_bytes: u64,
     /// Most bytes of a chunk, before or after its filters, that is read as a whole.
-    pub chunk_bytes: u64,
+    pub max_chunk_bytes: u64,
     /// Undoes the filters of heaps and chunks; without it, what went through filters is not looked into. Of what it cannot
     /// decode, it says whether that is a fault of the file ([`h5live_model::is_unfilter_limitation`]).
     pub filters: Option<&'a dyn FilterEngine>,
@@ -29,13 +29,13 @@ pub struct CheckOptions<'a> {
 impl Default for CheckOptions<'_> {
     fn default() -> Self {
         CheckOptions {
-            leaks: false,
-            map: false,
+            reports_leaks: false,
+            builds_space_map: false,
             live: false,
             strict: false,
-            data: false,
-            values: 1 << 30,
-            chunk_bytes: 256 << 20,
+            unfilters_chunks: false,
+            max_value_bytes: 1 << 30,
+            max_chunk_bytes: 256 << 20,
             filters: None,
         }
     }

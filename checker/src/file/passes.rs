@@ -3,7 +3,7 @@
 use h5live_cache::Storage;
 use h5live_format::Addr;
 
-use super::cause::{FindingCause, UsedRange};
+use super::cause::{FileRange, FindingCause};
 use super::options::CheckOptions;
 use super::report::FileCheckReport;
 use super::space_map::ObjectIndex;
@@ -21,17 +21,17 @@ pub(super) fn check_file(storage: &dyn Storage, options: CheckOptions<'_>) -> Fi
 impl FileWalk<'_> {
     fn check_all_objects(&mut self) {
         self.enqueue_root_group();
-        while let Some(next) = self.objects.next_unvisited().filter(|_| !self.report.is_full()) {
+        while let Some(next) = self.objects.next_unvisited().filter(|_| !self.report.has_max_findings()) {
             self.owner = next;
             self.check_object(next);
         }
         self.owner = ObjectIndex::FILE;
-        self.check_shared_message_counts();
+        self.check_shared_message_uses();
         self.check_link_counts();
         self.note_unused_global_objects();
         self.report_overlaps_and_leaks();
-        self.report.objects = self.objects.visited_count();
-        self.report.is_complete = !self.incomplete && !self.unseen_values && self.space.skipped_uses == 0;
+        self.report.object_count = self.objects.visited_count();
+        self.report.has_followed_everything = !self.incomplete && !self.unseen_values && self.space.skipped_uses == 0;
     }
 
     /// Reports what overlaps, and what nobody uses.
@@ -43,7 +43,7 @@ impl FileWalk<'_> {
         let room = FileCheckReport::MAX_FINDINGS.saturating_sub(self.report.findings.len());
         let (skipped, max_ranges) = (space.skipped_uses, space.max_ranges);
         // What was left out is no gap, though nothing known lies there.
-        let leaks = self.options.leaks && skipped == 0;
+        let leaks = self.options.reports_leaks && skipped == 0;
         space.for_each_overlap_and_gap(
             self.end,
             |piece, before| {
@@ -57,11 +57,11 @@ impl FileWalk<'_> {
             },
         );
         self.space = space;
-        if self.options.map {
-            self.report.map = self.space.uses().iter().map(|piece| self.to_used_range(piece)).collect();
+        if self.options.builds_space_map {
+            self.report.space_map = self.space.uses().iter().map(|piece| self.to_file_range(piece)).collect();
         }
         for (piece, before) in overlaps {
-            let cause = FindingCause::Overlap { len: piece.len, with: self.to_used_range(&before) };
+            let cause = FindingCause::Overlap { len: piece.len, with: self.to_file_range(&before) };
             self.report_for(piece.owner, self.space.structure_name(&piece), Addr::new(piece.start), cause);
         }
         if skipped > 0 {
@@ -70,10 +70,10 @@ impl FileWalk<'_> {
         }
         let base = self.source.base;
         let unreachable = self.unreachable_headers(&gaps).into_iter().filter_map(Addr::get);
-        self.report.unreachable = unreachable.map(|addr| base.saturating_add(addr)).collect();
+        self.report.unreachable_header_offsets = unreachable.map(|addr| base.saturating_add(addr)).collect();
         let leak = |(from, to): (u64, u64)| {
             let offset = base.saturating_add(from);
-            UsedRange { path: String::new(), structure: "nothing", offset, len: to - from }
+            FileRange { path: String::new(), structure: "nothing", offset, len: to - from }
         };
         self.report.leaks = gaps.into_iter().map(leak).collect();
     }
@@ -89,7 +89,7 @@ mod tests {
     fn ranges_that_are_not_compared_are_told_and_are_no_leaks() {
         let storage = MemoryStorage::default();
         let found = |max_ranges: usize| {
-            let mut walk = FileWalk::new(&storage, CheckOptions { leaks: true, ..CheckOptions::default() });
+            let mut walk = FileWalk::new(&storage, CheckOptions { reports_leaks: true, ..CheckOptions::default() });
             (walk.end, walk.space.max_ranges) = (40, max_ranges);
             for start in [0, 20, 30] {
                 walk.space.claim_raw_data(start, 10, ObjectIndex::FILE, "chunk");

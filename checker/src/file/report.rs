@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::{FindingCause, UsedRange};
+use super::{FileRange, FindingCause};
 
 /// Something that is wrong with a file, or worth a note.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -37,18 +37,18 @@ pub struct FileCheckReport {
     /// All of them.
     pub unverified_count: u64,
     /// Bytes that nothing uses, if they were asked for.
-    pub leaks: Vec<UsedRange>,
+    pub leaks: Vec<FileRange>,
     /// Where object headers lie to which no path leads (bytes from the start of the file), if leaks were asked for. Only
     /// headers of version 2 can be told from other bytes.
-    pub unreachable: Vec<u64>,
+    pub unreachable_header_offsets: Vec<u64>,
     /// The used ranges by address, if a map was asked for. Neighbours of one kind and object are one range.
-    pub map: Vec<UsedRange>,
+    pub space_map: Vec<FileRange>,
     /// Whether there is a superblock: whether this is an HDF5 file at all, and can be read.
     pub is_hdf5: bool,
     /// Whether everything was followed that leads anywhere. If not, what seems to be unused may be used.
-    pub is_complete: bool,
+    pub has_followed_everything: bool,
     /// Objects that were visited.
-    pub objects: u64,
+    pub object_count: u64,
     /// Bytes of metadata that something uses.
     pub metadata_bytes: u64,
     /// Bytes of raw data that something uses.
@@ -57,7 +57,7 @@ pub struct FileCheckReport {
     /// those of chunks that went through Fletcher32 or deflate have one.
     pub unchecksummed_bytes: u64,
     /// Datasets whose elements lie in other files, where nobody has looked.
-    pub datasets_elsewhere: u64,
+    pub datasets_with_data_elsewhere: u64,
     /// Bytes of free space that the file's managers know.
     pub free_bytes: u64,
 }
@@ -72,7 +72,7 @@ impl FileCheckReport {
     }
 
     /// Whether there are as many findings as are kept, so that the check ended early.
-    pub fn is_full(&self) -> bool {
+    pub fn has_max_findings(&self) -> bool {
         self.findings.len() >= Self::MAX_FINDINGS
     }
 

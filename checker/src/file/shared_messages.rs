@@ -30,7 +30,7 @@ impl FileWalk<'_> {
         for index in table.indexes {
             if !index.heap.is_defined() {
                 if index.message_count > 0 {
-                    self.report(SharedMessageIndex::NAME, info.table, FindingCause::Undefined("heap"));
+                    self.report(SharedMessageIndex::NAME, info.table, FindingCause::UndefinedAddr("heap"));
                 }
                 continue;
             }
@@ -63,7 +63,7 @@ impl FileWalk<'_> {
                         walk.report(
                             SharedMessageRecord::NAME,
                             index.index,
-                            FindingCause::Order { what: "record", index: at },
+                            FindingCause::OutOfOrder { what: "record", index: at },
                         );
                     }
                     last = Some(record.hash);
@@ -75,7 +75,7 @@ impl FileWalk<'_> {
         }
         if shared.whole {
             self.check_equal(SharedMessageIndex::NAME, index.index, "messages", index.message_count.into(), seen);
-            self.check_heap_counts(&shared.heap);
+            self.finish_heap_check(&shared.heap);
         }
     }
 
@@ -117,15 +117,15 @@ impl FileWalk<'_> {
     }
 
     /// The body of a message in the heap of shared messages.
-    pub fn load_shared_message(&mut self, kind: MessageType, id: &[u8; 8], at: Addr) -> Option<Vec<u8>> {
+    pub fn load_shared_message_body(&mut self, kind: MessageType, id: &[u8; 8], from: Addr) -> Option<Vec<u8>> {
         let Some(index) = self.shared.iter().position(|shared| shared.index.indexes_type(kind)) else {
-            self.report("shared message", at, FindingCause::Missing("index of shared messages of its type"));
+            self.report("shared message", from, FindingCause::Missing("index of shared messages of its type"));
             return None;
         };
         let mut list = std::mem::take(&mut self.shared);
         let body = list.get_mut(index).and_then(|shared| {
             if shared.whole && !shared.uses.contains_key(id) {
-                self.report("shared message", at, FindingCause::Missing("record of the message in its index"));
+                self.report("shared message", from, FindingCause::Missing("record of the message in its index"));
             }
             self.read_heap_object(&mut shared.heap, id)
         });
@@ -175,11 +175,12 @@ impl FileWalk<'_> {
     }
 
     /// Reports shared messages that are used more often than they state.
-    pub fn check_shared_message_counts(&mut self) {
+    pub fn check_shared_message_uses(&mut self) {
         let list = std::mem::take(&mut self.shared);
         for shared in &list {
             for uses in shared.uses.values() {
-                let cause = FindingCause::Count { what: "uses", stated: uses.stated.into(), found: uses.found.into() };
+                let cause =
+                    FindingCause::NumberMismatch { what: "uses", stated: uses.stated.into(), found: uses.found.into() };
                 let (name, at) = (SharedMessageRecord::NAME, shared.index.index);
                 match uses.found.cmp(&uses.stated) {
                     Ordering::Equal => {}
@@ -198,7 +199,7 @@ impl FileWalk<'_> {
         if let Some(known) = self.committed.get(&at) {
             return known.clone();
         }
-        let body = self.load_committed_message(MessageType::DATATYPE, addr, from);
+        let body = self.load_committed_message_body(MessageType::DATATYPE, addr, from);
         let message = body.and_then(|body| self.decode(DatatypeMessage::default(), addr, &body));
         let datatype = message.map(|message| Rc::new(message.datatype));
         self.committed.insert(at, datatype.clone());

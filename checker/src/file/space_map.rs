@@ -79,7 +79,13 @@ impl SpaceMap {
     }
 
     /// Claims bytes for a structure. If some of them are used already, returns their user.
-    pub fn claim(&mut self, start: u64, len: u64, owner: ObjectIndex, what: &'static str) -> Result<(), SpaceUse> {
+    pub fn claim_metadata(
+        &mut self,
+        start: u64,
+        len: u64,
+        owner: ObjectIndex,
+        what: &'static str,
+    ) -> Result<(), SpaceUse> {
         let mut piece = self.new_use(start, len, owner, what);
         if let Some((_, taken)) = self.metadata.range(..piece.end()).next_back().filter(|(_, t)| t.end() > start) {
             return Err(*taken);
@@ -205,19 +211,19 @@ mod tests {
     #[test]
     fn refuses_bytes_that_are_taken() {
         let mut space = SpaceMap::default();
-        space.claim(100, 50, ObjectIndex::FILE, "a").unwrap();
+        space.claim_metadata(100, 50, ObjectIndex::FILE, "a").unwrap();
         for (start, len) in [(100, 50), (149, 1), (0, 101), (50, 200), (120, 1)] {
-            assert_eq!(space.claim(start, len, ObjectIndex(1), "b").unwrap_err().start, 100);
+            assert_eq!(space.claim_metadata(start, len, ObjectIndex(1), "b").unwrap_err().start, 100);
         }
-        space.claim(150, 10, ObjectIndex(1), "b").unwrap();
-        space.claim(90, 10, ObjectIndex(1), "b").unwrap();
+        space.claim_metadata(150, 10, ObjectIndex(1), "b").unwrap();
+        space.claim_metadata(90, 10, ObjectIndex(1), "b").unwrap();
     }
 
     #[test]
     fn neighbours_of_one_kind_are_one() {
         let mut space = SpaceMap::default();
         for start in [0, 20, 10, 30] {
-            space.claim(start, 10, ObjectIndex::FILE, "a").unwrap();
+            space.claim_metadata(start, 10, ObjectIndex::FILE, "a").unwrap();
             space.claim_raw_data(start + 100, 10, ObjectIndex::FILE, "r");
         }
         assert_eq!((space.metadata.len(), space.raw_data.len()), (1, 4));
@@ -228,7 +234,7 @@ mod tests {
     #[test]
     fn finds_what_overlaps_in_the_end() {
         let mut space = SpaceMap::default();
-        space.claim(0, 10, ObjectIndex::FILE, "a").unwrap();
+        space.claim_metadata(0, 10, ObjectIndex::FILE, "a").unwrap();
         space.claim_raw_data(5, 20, ObjectIndex(1), "r");
         space.claim_raw_data(6, 2, ObjectIndex(1), "r");
         space.add_free_space(24, 10, ObjectIndex::FILE, "f");

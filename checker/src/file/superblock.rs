@@ -50,7 +50,7 @@ impl<'a> FileWalk<'a> {
         let size = encoded_len(&self.superblock, self.widths).unwrap_or_default();
         self.claim(NAME, Addr::new(0), size as u64);
         if self.superblock.version < 2 {
-            self.add_unchecksummed(size as u64);
+            self.add_unchecksummed_bytes(size as u64);
         }
         if self.superblock.version > 1 {
             if self.superblock.extension_or_free_space.is_defined() {
@@ -77,7 +77,7 @@ impl<'a> FileWalk<'a> {
             self.add_note(
                 NAME,
                 Addr::new(0),
-                FindingCause::Count { what: "base address", stated: stated.get().unwrap_or(0), found: at },
+                FindingCause::NumberMismatch { what: "base address", stated: stated.get().unwrap_or(0), found: at },
             );
         }
         self.end = announced.saturating_sub(stated.get().unwrap_or(0));
@@ -86,21 +86,23 @@ impl<'a> FileWalk<'a> {
         self.end_may_grow = self.options.live && open;
         let here = len.saturating_sub(at);
         if self.end > here {
-            let cause = FindingCause::Count { what: "end of file", stated: self.end.saturating_add(at), found: len };
+            let cause =
+                FindingCause::NumberMismatch { what: "end of file", stated: self.end.saturating_add(at), found: len };
             if self.options.live {
                 self.add_note(NAME, Addr::new(0), cause)
             } else {
                 self.report(NAME, Addr::new(0), cause)
             }
         } else if self.end < here {
-            let cause = FindingCause::Count { what: "end of file", stated: self.end.saturating_add(at), found: len };
+            let cause =
+                FindingCause::NumberMismatch { what: "end of file", stated: self.end.saturating_add(at), found: len };
             self.add_note(NAME, Addr::new(0), cause);
             if self.end_may_grow {
                 self.end = here;
             }
         }
         if open {
-            let cause = FindingCause::Status(status.bits());
+            let cause = FindingCause::NotClosed(status.bits());
             // Before version 3 nobody looks at the flags.
             if self.superblock.version >= 3 && !self.options.live {
                 self.report(NAME, Addr::new(0), cause);
@@ -160,7 +162,7 @@ impl<'a> FileWalk<'a> {
             self.check_shared_message_table(&info);
         }
         if let Some(info) = self.load_message::<FileSpaceInfo>(&header) {
-            self.check_free_space_managers(&info, addr);
+            self.check_file_free_space(&info, addr);
         }
         for message in &header.messages {
             let belongs = [
@@ -209,7 +211,7 @@ impl<'a> FileWalk<'a> {
     pub fn enqueue_root_group(&mut self) {
         let header = self.superblock.root.header();
         let Some(at) = header.get() else {
-            self.report(NAME, Addr::new(0), FindingCause::Undefined("root group"));
+            self.report(NAME, Addr::new(0), FindingCause::UndefinedAddr("root group"));
             return;
         };
         let root = self.objects.add_link(ObjectIndex::FILE, b"", at);

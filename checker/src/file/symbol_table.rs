@@ -58,7 +58,7 @@ impl FileWalk<'_> {
             self.report(NODE, addr, FindingCause::Missing("entry in it"));
         }
         for (index, entry) in node.entries.iter().enumerate() {
-            let Some(name) = self.check_local_string(heap, entry.name_offset) else { continue };
+            let Some(name) = self.claim_and_read_local_string(heap, entry.name_offset) else { continue };
             if name.is_empty() {
                 self.report(NODE, addr, FindingCause::Rule("a link has a name"));
             }
@@ -72,7 +72,7 @@ impl FileWalk<'_> {
                     self.report(NODE, addr, FindingCause::NameRepeated(String::from_utf8_lossy(&name).into_owned()));
                 }
                 Some(before) if *before > name => {
-                    self.report(NODE, addr, FindingCause::Order { what: "entry", index: index as u64 });
+                    self.report(NODE, addr, FindingCause::OutOfOrder { what: "entry", index: index as u64 });
                 }
                 _ => {}
             }
@@ -90,11 +90,11 @@ impl FileWalk<'_> {
         name: &[u8],
     ) {
         if let SymbolTableScratchPad::SoftLink { value_offset } = entry.cache {
-            self.check_local_string(heap, value_offset.into());
+            self.claim_and_read_local_string(heap, value_offset.into());
             return;
         }
         let Some(at) = entry.header.get() else {
-            self.report(NODE, node, FindingCause::Undefined("object header"));
+            self.report(NODE, node, FindingCause::UndefinedAddr("object header"));
             return;
         };
         let child = self.objects.add_link(owner, name, at);

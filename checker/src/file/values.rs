@@ -13,8 +13,8 @@ impl FileWalk<'_> {
     /// Whether `len` more bytes of raw data may be read.
     pub fn try_consume_value_budget(&mut self, len: u64) -> bool {
         let fits = len <= self.values_left;
-        if !fits && self.options.data && self.values_left > 0 {
-            let cause = format!("values that lead elsewhere, behind the first {} bytes", self.options.values);
+        if !fits && self.options.unfilters_chunks && self.values_left > 0 {
+            let cause = format!("values that lead elsewhere, behind the first {} bytes", self.options.max_value_bytes);
             self.add_unverified("values", Addr::new(0), FindingCause::NotSupported(cause));
         }
         self.values_left = if fits { self.values_left - len } else { 0 };
@@ -22,15 +22,15 @@ impl FileWalk<'_> {
         fits
     }
 
-    /// Looks up where elements lead. `at`: the header of their object.
-    pub fn check_heap_references(&mut self, datatype: &Datatype, data: &[u8], at: Addr) {
+    /// Looks up where elements lead. `header`: the header of their object.
+    pub fn check_heap_references(&mut self, datatype: &Datatype, data: &[u8], header: Addr) {
         let size = usize::try_from(datatype.size()).unwrap_or(usize::MAX).max(1);
         if datatype.has_vlen_or_references() {
             for element in data.chunks_exact(size) {
-                if self.report.is_full() {
+                if self.report.has_max_findings() {
                     return;
                 }
-                self.check_value(datatype, element, at);
+                self.check_value(datatype, element, header);
             }
         }
     }
@@ -70,14 +70,14 @@ impl FileWalk<'_> {
     fn check_sequence(&mut self, element: VarLenElement, base: &Datatype, each: u32, at: Addr) {
         if !element.place.is_defined() {
             if element.length > 0 {
-                self.report(VarLenElement::NAME, at, FindingCause::Undefined("global heap collection"));
+                self.report(VarLenElement::NAME, at, FindingCause::UndefinedAddr("global heap collection"));
             }
             return;
         }
         let Some((len, before)) = self.mark_global_object_used(element.place, at) else { return };
         let needed = u64::from(element.length) * u64::from(each);
         if needed > len {
-            let cause = FindingCause::Count { what: "bytes of the sequence", stated: needed, found: len };
+            let cause = FindingCause::NumberMismatch { what: "bytes of the sequence", stated: needed, found: len };
             self.report(VarLenElement::NAME, at, cause);
         } else if base.has_vlen_or_references() && !before && needed > 0 {
             let bytes = self.mark_and_read_global_object(element.place, at).map(|(bytes, _)| bytes);
@@ -91,7 +91,7 @@ impl FileWalk<'_> {
         let Some(found) = self.decode(ReferenceElement::blank(size), at, element) else { return };
         let ReferenceValue::Blob { kind, external, length, place } = found.value else { return };
         if !place.is_defined() {
-            self.report(ReferenceElement::NAME, at, FindingCause::Undefined("global heap collection"));
+            self.report(ReferenceElement::NAME, at, FindingCause::UndefinedAddr("global heap collection"));
             return;
         }
         let Some((bytes, before)) = self.mark_and_read_global_object(place, at) else { return };
@@ -111,14 +111,14 @@ impl FileWalk<'_> {
         mask: u32,
     ) {
         let every = chunked.filters.iter().enumerate().all(|(i, _)| mask.checked_shr(i as u32).unwrap_or(0) & 1 == 1);
-        let is_verified = self.options.data && !every;
+        let is_verified = self.options.unfilters_chunks && !every;
         let mut leads = chunked.datatype.clone();
-        let (largest, limit) = (size.max(chunked.bytes), self.options.chunk_bytes);
+        let (largest, limit) = (size.max(chunked.bytes), self.options.max_chunk_bytes);
         if largest > limit || !every && self.options.filters.is_none() {
             self.unseen_values |= leads.is_some();
-            if self.options.data {
+            if self.options.unfilters_chunks {
                 let cause = match largest > limit {
-                    true => FindingCause::TooLarge { bytes: largest, limit },
+                    true => FindingCause::TooLargeToVerify { bytes: largest, limit },
                     false => FindingCause::NotSupported("no filter is known".to_owned()),
                 };
                 self.add_unverified("chunk", addr, cause);

@@ -11,7 +11,7 @@ use h5live_format::{
 };
 use h5live_model::{Datatype, is_unfilter_limitation};
 
-use super::cause::{FindingCause, UsedRange};
+use super::cause::{FileRange, FindingCause};
 use super::file_bytes::FileBytes;
 use super::object_table::ObjectTable;
 use super::options::CheckOptions;
@@ -84,14 +84,14 @@ impl<'a> FileWalk<'a> {
             shared_attributes: Vec::new(),
             collections: VisitedCollections::default(),
             committed: HashMap::new(),
-            values_left: options.values,
+            values_left: options.max_value_bytes,
             unseen_values: false,
             incomplete: false,
         }
     }
 
     /// Bytes from the start of the file to an address.
-    pub fn offset(&self, addr: Addr) -> u64 {
+    pub fn file_offset(&self, addr: Addr) -> u64 {
         self.source.base.saturating_add(addr.get().unwrap_or(0))
     }
 
@@ -106,8 +106,8 @@ impl<'a> FileWalk<'a> {
 
     /// Reports a fault of a structure of an object.
     pub fn report_for(&mut self, owner: ObjectIndex, structure: &'static str, addr: Addr, cause: FindingCause) {
-        if !self.report.is_full() {
-            let finding = self.new_finding(owner, structure, self.offset(addr), cause);
+        if !self.report.has_max_findings() {
+            let finding = self.new_finding(owner, structure, self.file_offset(addr), cause);
             self.report.findings.push(finding);
         }
     }
@@ -120,7 +120,7 @@ impl<'a> FileWalk<'a> {
     /// As [`FileWalk::add_note`], of another object.
     pub fn add_note_for(&mut self, owner: ObjectIndex, structure: &'static str, addr: Addr, cause: FindingCause) {
         if self.report.notes.len() < FileCheckReport::MAX_FINDINGS {
-            let note = self.new_finding(owner, structure, self.offset(addr), cause);
+            let note = self.new_finding(owner, structure, self.file_offset(addr), cause);
             self.report.notes.push(note);
         }
     }
@@ -129,7 +129,7 @@ impl<'a> FileWalk<'a> {
     pub fn add_unverified(&mut self, structure: &'static str, addr: Addr, cause: FindingCause) {
         self.report.unverified_count += 1;
         if self.report.unverified.len() < FileCheckReport::MAX_FINDINGS {
-            let finding = self.new_finding(self.owner, structure, self.offset(addr), cause);
+            let finding = self.new_finding(self.owner, structure, self.file_offset(addr), cause);
             self.report.unverified.push(finding);
         }
     }
@@ -138,14 +138,14 @@ impl<'a> FileWalk<'a> {
     pub fn report_filter_error(&mut self, structure: &'static str, addr: Addr, error: &FilterError) {
         match is_unfilter_limitation(&**error) {
             true => self.add_unverified(structure, addr, FindingCause::NotSupported(error.to_string())),
-            false => self.report(structure, addr, FindingCause::Filters(error.to_string())),
+            false => self.report(structure, addr, FindingCause::UnfilterFailed(error.to_string())),
         }
     }
 
     /// Reports if two statements about a number differ.
     pub fn check_equal(&mut self, structure: &'static str, addr: Addr, what: &'static str, stated: u64, found: u64) {
         if stated != found {
-            self.report(structure, addr, FindingCause::Count { what, stated, found });
+            self.report(structure, addr, FindingCause::NumberMismatch { what, stated, found });
         }
     }
 
@@ -174,13 +174,18 @@ impl<'a> FileWalk<'a> {
         found: u64,
     ) {
         if stated != found {
-            self.report_or_note_if_live(self.owner, structure, addr, FindingCause::Count { what, stated, found });
+            self.report_or_note_if_live(
+                self.owner,
+                structure,
+                addr,
+                FindingCause::NumberMismatch { what, stated, found },
+            );
         }
     }
 
     /// A range of bytes as users see it.
-    pub fn to_used_range(&self, used: &SpaceUse) -> UsedRange {
-        UsedRange {
+    pub fn to_file_range(&self, used: &SpaceUse) -> FileRange {
+        FileRange {
             path: self.objects.path(used.owner),
             structure: self.space.structure_name(used),
             offset: self.source.base.saturating_add(used.start),
@@ -201,7 +206,7 @@ impl<'a> FileWalk<'a> {
     /// otherwise.
     pub fn check_and_report_range(&mut self, structure: &'static str, addr: Addr, len: u64) -> Option<u64> {
         let Some(start) = addr.get() else {
-            self.report(structure, addr, FindingCause::Undefined(structure));
+            self.report(structure, addr, FindingCause::UndefinedAddr(structure));
             return None;
         };
         if self.is_beyond_end(start, len) {
@@ -215,15 +220,15 @@ impl<'a> FileWalk<'a> {
     /// Claims bytes for a structure of the present object, or reports which structure uses them.
     pub fn claim(&mut self, structure: &'static str, addr: Addr, len: u64) -> Option<u64> {
         let start = self.check_and_report_range(structure, addr, len)?;
-        match self.space.claim(start, len, self.owner, structure) {
+        match self.space.claim_metadata(start, len, self.owner, structure) {
             Ok(()) => {
                 if WITHOUT_CHECKSUMS.contains(&structure) {
-                    self.add_unchecksummed(len);
+                    self.add_unchecksummed_bytes(len);
                 }
                 Some(start)
             }
             Err(taken) => {
-                let with = self.to_used_range(&taken);
+                let with = self.to_file_range(&taken);
                 self.report(structure, addr, FindingCause::Overlap { len, with });
                 None
             }
@@ -231,13 +236,13 @@ impl<'a> FileWalk<'a> {
     }
 
     /// Counts bytes that no checksum covers.
-    pub fn add_unchecksummed(&mut self, len: u64) {
+    pub fn add_unchecksummed_bytes(&mut self, len: u64) {
         self.report.unchecksummed_bytes = self.report.unchecksummed_bytes.saturating_add(len);
     }
 
     /// Claims bytes for raw data of the present object that no checksum covers.
     pub fn claim_unchecksummed_raw(&mut self, what: &'static str, addr: Addr, len: u64) {
-        self.add_unchecksummed(len);
+        self.add_unchecksummed_bytes(len);
         self.claim_checksummed_raw(what, addr, len);
     }
 
@@ -251,11 +256,11 @@ impl<'a> FileWalk<'a> {
     /// The bytes from an address on, at most `max_len`; reports if there are none.
     pub fn read_up_to(&mut self, structure: &'static str, addr: Addr, max_len: u64) -> Option<Vec<u8>> {
         let start = self.check_and_report_range(structure, addr, 1)?;
-        self.read_limited(structure, addr, max_len.min(self.end.saturating_sub(start)))
+        self.read_if_within_limit(structure, addr, max_len.min(self.end.saturating_sub(start)))
     }
 
     /// Bytes at an address; reports if they cannot be read.
-    pub fn read_limited(&mut self, structure: &'static str, addr: Addr, len: u64) -> Option<Vec<u8>> {
+    pub fn read_if_within_limit(&mut self, structure: &'static str, addr: Addr, len: u64) -> Option<Vec<u8>> {
         if len > MAX_STRUCTURE_BYTES {
             self.report(
                 structure,
@@ -271,7 +276,7 @@ impl<'a> FileWalk<'a> {
         self.read_unlimited(structure, addr, len)
     }
 
-    /// As [`FileWalk::read_limited`], of as many bytes as the caller allows. Nothing is reported of an undefined address.
+    /// As [`FileWalk::read_if_within_limit`], of as many bytes as the caller allows. Nothing is reported of an undefined address.
     pub fn read_unlimited(&mut self, structure: &'static str, addr: Addr, len: u64) -> Option<Vec<u8>> {
         match self.source.read(addr.get()?, len) {
             Ok(bytes) => Some(bytes),
@@ -296,7 +301,7 @@ impl<'a> FileWalk<'a> {
     /// Takes the bytes of a structure, and decodes it.
     pub fn claim_and_decode<R: Record>(&mut self, context: R, addr: Addr, len: u64) -> Option<R> {
         self.claim(R::NAME, addr, len)?;
-        let bytes = self.read_limited(R::NAME, addr, len)?;
+        let bytes = self.read_if_within_limit(R::NAME, addr, len)?;
         self.decode(context, addr, &bytes)
     }
 }

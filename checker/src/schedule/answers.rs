@@ -32,7 +32,7 @@ impl QueryAnswers {
         for n in 0..timeline.trace().len() as u32 {
             let changes = match query {
                 ReaderQuery::Length => timeline.operation_resizes_file(n),
-                ReaderQuery::Bytes { .. } => timeline.operation_touches(n, from, to),
+                ReaderQuery::Bytes { .. } => timeline.operation_may_affect_read(n, from, to),
             };
             if !changes {
                 continue;
@@ -53,14 +53,14 @@ impl QueryAnswers {
     }
 
     /// The positions of the writer to explore for a reader that stands at `from`. First `from` itself; then, for each
-    /// other answer, the first whole position and, if `torn`, the first torn one.
-    pub fn positions_to_explore(&self, from: WriterPosition, torn: bool) -> Vec<WriterPosition> {
+    /// other answer, the first whole position and, if `include_torn`, the first torn one.
+    pub fn positions_to_explore(&self, from: WriterPosition, include_torn: bool) -> Vec<WriterPosition> {
         let here = self.answer_number(from);
         let mut choices = vec![from];
         let (mut whole, mut part) = (vec![here], vec![here]);
         // Sets of pages are not ordered by what they show.
         let later = match from.tear {
-            Tear::Pages(_) => self.points.partition_point(|(point, _)| point.prefix < from.prefix),
+            Tear::PageMask(_) => self.points.partition_point(|(point, _)| point.prefix < from.prefix),
             _ => self.points.partition_point(|(point, _)| *point <= from),
         };
         for (point, number) in self.points.iter().skip(later) {
@@ -70,7 +70,7 @@ impl QueryAnswers {
                     whole.push(Some(*number));
                     choices.push(position);
                 }
-            } else if torn && position != from {
+            } else if include_torn && position != from {
                 let number = self.answer_number(position);
                 if !part.contains(&number) && !whole.contains(&number) {
                     part.push(number);
@@ -89,7 +89,7 @@ impl QueryAnswers {
     }
 
     fn answer_number(&self, position: WriterPosition) -> Option<u32> {
-        if let Tear::Pages(pages) = position.tear {
+        if let Tear::PageMask(pages) = position.tear {
             return self.answer_number_of_pages(position.prefix, pages);
         }
         let after = self.points.partition_point(|(point, _)| *point <= position);
@@ -102,7 +102,7 @@ impl QueryAnswers {
         let before = self.points.get(after.checked_sub(1)?).map(|(_, number)| *number);
         let tears = self.points.iter().skip(after).take_while(|(point, _)| point.prefix == prefix);
         let sets = tears.filter_map(|(point, number)| match point.tear {
-            Tear::Pages(set) => Some((set, *number)),
+            Tear::PageMask(set) => Some((set, *number)),
             _ => None,
         });
         let touched = sets.clone().fold(0, |all, (set, _)| all | set) & pages;
@@ -116,7 +116,7 @@ fn position_showing(from: WriterPosition, point: WriterPosition) -> Option<Write
         return (point.prefix > from.prefix).then_some(point);
     }
     let tear = match (from.tear, point.tear) {
-        (Tear::Pages(seen), Tear::Pages(more)) => Tear::Pages(seen | more),
+        (Tear::PageMask(seen), Tear::PageMask(more)) => Tear::PageMask(seen | more),
         (Tear::None, tear) => tear,
         (Tear::Cut(seen), Tear::Cut(more)) if more > seen => Tear::Cut(more),
         _ => return None,

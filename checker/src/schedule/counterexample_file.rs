@@ -19,10 +19,10 @@ impl Counterexample {
     /// # Errors
     /// As [`Trace::save`].
     pub fn save(&self, trace: &Trace, mut to: impl Write) -> Result<(), TraceFileError> {
-        let last = self.seen.iter().map(|seen| seen.position.prefix as usize + 1).max().unwrap_or(0);
+        let last = self.queries.iter().map(|seen| seen.position.prefix as usize + 1).max().unwrap_or(0);
         trace.truncated(last).save(&mut to)?;
         write_record(&mut to, KIND_FAULT, 0, self.fault.as_bytes())?;
-        for seen in &self.seen {
+        for seen in &self.queries {
             let (kind, at, len) = match seen.query {
                 ReaderQuery::Length => (KIND_LENGTH, 0, 0),
                 ReaderQuery::Bytes { at, len } => (KIND_BYTES, at, len as u64),
@@ -30,7 +30,7 @@ impl Counterexample {
             let (tear, value) = match seen.position.tear {
                 Tear::None => (0, 0),
                 Tear::Cut(bytes) => (1, u64::from(bytes)),
-                Tear::Pages(pages) => (2, pages),
+                Tear::PageMask(pages) => (2, pages),
             };
             let mut body = Vec::with_capacity(21);
             body.extend(len.to_le_bytes());
@@ -39,7 +39,7 @@ impl Counterexample {
             body.extend(value.to_le_bytes());
             write_record(&mut to, kind, at, &body)?;
         }
-        write_record(&mut to, KIND_END, self.seen.len() as u64, &[])?;
+        write_record(&mut to, KIND_END, self.queries.len() as u64, &[])?;
         Ok(to.flush()?)
     }
 
@@ -57,16 +57,22 @@ impl Counterexample {
         };
         let (at, first) = next()?;
         if first.kind != KIND_FAULT {
-            return Err(TraceFileError::Kind { record: at, kind: first.kind });
+            return Err(TraceFileError::UnexpectedRecordKind { record: at, kind: first.kind });
         }
         let fault = String::from_utf8_lossy(&first.bytes).into_owned();
         let mut seen = Vec::new();
         loop {
             let (at, record) = next()?;
             match record.kind {
-                KIND_END if record.number == seen.len() as u64 => return Ok((trace, Counterexample { fault, seen })),
-                KIND_END => return Err(TraceFileError::Count { stated: record.number, found: seen.len() as u64 }),
-                kind => seen.push(decode_observation(&record).ok_or(TraceFileError::Kind { record: at, kind })?),
+                KIND_END if record.number == seen.len() as u64 => {
+                    return Ok((trace, Counterexample { fault, queries: seen }));
+                }
+                KIND_END => {
+                    return Err(TraceFileError::RecordCount { stated: record.number, found: seen.len() as u64 });
+                }
+                kind => seen.push(
+                    decode_observation(&record).ok_or(TraceFileError::UnexpectedRecordKind { record: at, kind })?,
+                ),
             }
         }
     }
@@ -80,7 +86,7 @@ fn decode_observation(record: &TraceRecord) -> Option<QueryAtPosition> {
     let tear = match tear {
         0 => Tear::None,
         1 => Tear::Cut(u32::try_from(value).ok()?),
-        2 => Tear::Pages(value),
+        2 => Tear::PageMask(value),
         _ => return None,
     };
     let query = match record.kind {

@@ -34,9 +34,9 @@ pub enum CounterexampleEvent {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CounterexampleLog {
     /// How many operations had been done before.
-    pub begins: u32,
+    pub prior_op_count: u32,
     /// The events.
-    pub lines: Vec<CounterexampleEvent>,
+    pub events: Vec<CounterexampleEvent>,
     /// The fault, in words.
     pub fault: String,
 }
@@ -51,22 +51,22 @@ impl CounterexampleLog {
     /// The story of a counterexample.
     pub fn new(trace: &Trace, found: &Counterexample) -> Self {
         let teller = StoryBuilder::new(trace);
-        let begins = found.seen.first().map_or(0, |seen| seen.position.prefix);
-        let mut story = CounterexampleLog { begins, lines: Vec::new(), fault: found.fault.clone() };
+        let begins = found.queries.first().map_or(0, |seen| seen.position.prefix);
+        let mut story = CounterexampleLog { prior_op_count: begins, events: Vec::new(), fault: found.fault.clone() };
         let mut before = WriterPosition { prefix: begins, tear: Tear::None };
-        for seen in &found.seen {
+        for seen in &found.queries {
             for operation in before.prefix..seen.position.prefix {
-                story.lines.extend(teller.describe_operation(operation, Tear::None));
+                story.events.extend(teller.describe_operation(operation, Tear::None));
             }
             if seen.position.is_torn() && seen.position != before {
-                story.lines.extend(teller.describe_operation(seen.position.prefix, seen.position.tear));
+                story.events.extend(teller.describe_operation(seen.position.prefix, seen.position.tear));
             }
             before = seen.position;
             let what = teller.describe_query(seen.query, seen.position);
-            match story.lines.last_mut() {
+            match story.events.last_mut() {
                 // The same again is told once.
                 Some(CounterexampleEvent::Reader { what: last }) if *last == what => {}
-                _ => story.lines.push(CounterexampleEvent::Reader { what }),
+                _ => story.events.push(CounterexampleEvent::Reader { what }),
             }
         }
         story
@@ -139,7 +139,7 @@ fn visible_part_text(tear: Tear) -> String {
     match tear {
         Tear::None => String::new(),
         Tear::Cut(bytes) => format!(", of which the first {bytes} can be seen"),
-        Tear::Pages(pages) => format!(", of which the pages {pages:#b} can be seen"),
+        Tear::PageMask(pages) => format!(", of which the pages {pages:#b} can be seen"),
     }
 }
 
@@ -166,8 +166,8 @@ const WRITER_COLUMNS: usize = 64;
 
 impl fmt::Display for CounterexampleLog {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "{:<WRITER_COLUMNS$} | reader", format!("writer, after {} operations", self.begins))?;
-        for line in &self.lines {
+        writeln!(f, "{:<WRITER_COLUMNS$} | reader", format!("writer, after {} operations", self.prior_op_count))?;
+        for line in &self.events {
             match line {
                 CounterexampleEvent::Writer { operation, what, changes } => {
                     writeln!(f, "{:<WRITER_COLUMNS$} |", format!("{operation:>4} {what}"))?;

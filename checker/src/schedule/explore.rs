@@ -23,17 +23,17 @@ pub struct ExploreBounds {
     /// Which parts of writes are seen.
     pub tearing: AllowedTears,
     /// Most times that the writer comes further while a reader looks.
-    pub moves: Option<u32>,
+    pub max_writer_moves: Option<u32>,
     /// Most queries in one run. More are a fault of the reader.
-    pub queries: u32,
+    pub max_queries_per_run: u32,
     /// Most runs.
-    pub runs: Option<u64>,
+    pub max_runs: Option<u64>,
     /// Most time.
-    pub time: Option<Duration>,
+    pub time_limit: Option<Duration>,
     /// How many threads explore.
     pub threads: usize,
-    /// Whether schedules that meet at a [checkpoint](ReaderView::is_new_checkpoint_state) go on once.
-    pub merge: bool,
+    /// Whether schedules that meet at a [checkpoint](ReaderView::try_enter_checkpoint) go on once.
+    pub merges_schedules: bool,
 }
 
 impl Default for ExploreBounds {
@@ -41,12 +41,12 @@ impl Default for ExploreBounds {
         ExploreBounds {
             start: 0,
             tearing: AllowedTears::NONE,
-            moves: None,
-            queries: 100_000,
-            runs: None,
-            time: None,
+            max_writer_moves: None,
+            max_queries_per_run: 100_000,
+            max_runs: None,
+            time_limit: None,
             threads: std::thread::available_parallelism().map_or(1, |n| n.get()),
-            merge: true,
+            merges_schedules: true,
         }
     }
 }
@@ -57,13 +57,13 @@ pub struct Counterexample {
     /// The fault, in words.
     pub fault: String,
     /// Where the writer was at each of the reader's queries.
-    pub seen: Vec<QueryAtPosition>,
+    pub queries: Vec<QueryAtPosition>,
 }
 
 impl Counterexample {
     /// How often the writer came further.
     pub fn writer_move_count(&self) -> usize {
-        let positions = self.seen.iter().map(|seen| seen.position);
+        let positions = self.queries.iter().map(|seen| seen.position);
         positions.clone().zip(positions.skip(1)).filter(|(before, after)| before != after).count()
     }
 }
@@ -74,19 +74,19 @@ pub struct ExploreReport {
     /// Schedules: runs of the reader, no two the same.
     pub schedules: u64,
     /// Schedules among them that ended at a checkpoint where another had been.
-    pub merged: u64,
+    pub merged_schedules: u64,
     /// States: a position of the writer, together with everything that the reader had seen before. Each counts once.
     pub states: u64,
     /// Queries of the reader that were answered, repeated ones included.
     pub queries: u64,
     /// Most queries of one schedule.
-    pub longest: u32,
+    pub max_queries_per_schedule: u32,
     /// Whether there is no other schedule within the bounds of positions, tears and moves.
-    pub exhausted: bool,
+    pub is_exhaustive: bool,
     /// The first schedules that went wrong.
     pub violations: Vec<Counterexample>,
     /// How many went wrong.
-    pub wrong: u64,
+    pub violation_count: u64,
     /// How long it took.
     pub elapsed: Duration,
 }
@@ -108,8 +108,8 @@ pub fn explore_schedules(
         job_added: Condvar::new(),
         idle_workers: AtomicUsize::new(0),
         stop: AtomicBool::new(false),
-        left: AtomicU64::new(bounds.runs.unwrap_or(u64::MAX)),
-        deadline: bounds.time.map(|time| began + time),
+        left: AtomicU64::new(bounds.max_runs.unwrap_or(u64::MAX)),
+        deadline: bounds.time_limit.map(|time| began + time),
         threads: bounds.threads.max(1),
         checkpoints: Checkpoints::default(),
     };
@@ -120,17 +120,17 @@ pub fn explore_schedules(
         parts.extend(others.into_iter().filter_map(|thread| thread.join().ok()));
         parts
     });
-    let mut explored = ExploreReport { exhausted: !shared.stop.load(Relaxed), ..ExploreReport::default() };
+    let mut explored = ExploreReport { is_exhaustive: !shared.stop.load(Relaxed), ..ExploreReport::default() };
     for part in parts {
         explored.schedules += part.schedules;
-        explored.merged += part.merged;
+        explored.merged_schedules += part.merged_schedules;
         explored.states += part.states;
         explored.queries += part.queries;
-        explored.longest = explored.longest.max(part.longest);
-        explored.wrong += part.wrong;
+        explored.max_queries_per_schedule = explored.max_queries_per_schedule.max(part.max_queries_per_schedule);
+        explored.violation_count += part.violation_count;
         explored.violations.extend(part.violations);
     }
-    explored.violations.sort_by_key(|found| (found.writer_move_count(), found.seen.len()));
+    explored.violations.sort_by_key(|found| (found.writer_move_count(), found.queries.len()));
     explored.violations.truncate(MAX_COUNTEREXAMPLES);
     explored.elapsed = began.elapsed();
     explored
@@ -138,22 +138,23 @@ pub fn explore_schedules(
 
 /// The counterexample in which the writer comes further the fewest times, if there is one within `bounds`: looks
 /// through the schedules with one move, then those with two, and so on.
-pub fn find_fewest_moves(
+pub fn find_counterexample_with_fewest_moves(
     trace: &Trace,
     bounds: &ExploreBounds,
     reader: &(impl Fn(&Arc<ReaderView>) -> Verdict + Sync),
 ) -> (Option<Counterexample>, ExploreReport) {
-    let max_moves = bounds.moves.unwrap_or(u32::MAX);
+    let max_moves = bounds.max_writer_moves.unwrap_or(u32::MAX);
     let mut last = None;
     for moves in 0..=max_moves {
-        let mut explored = explore_schedules(trace, &ExploreBounds { moves: Some(moves), ..bounds.clone() }, reader);
+        let mut explored =
+            explore_schedules(trace, &ExploreBounds { max_writer_moves: Some(moves), ..bounds.clone() }, reader);
         if !explored.violations.is_empty() {
             return (Some(explored.violations.swap_remove(0)), explored);
         }
         // More moves than there are operations, or queries, make no difference.
         let same = last == Some(explored.schedules);
         last = Some(explored.schedules);
-        if !explored.exhausted || same || moves == max_moves {
+        if !explored.is_exhaustive || same || moves == max_moves {
             return (None, explored);
         }
     }
@@ -170,8 +171,12 @@ pub fn replay_reader(
     reader: &(impl Fn(&Arc<ReaderView>) -> Verdict + Sync),
 ) -> (Verdict, Vec<QueryAtPosition>) {
     let timeline = Arc::new(Timeline::new(trace.clone()));
-    let limits =
-        RunLimits { start: WriterPosition::after(bounds.start), moves: 0, queries: bounds.queries, merge: false };
+    let limits = RunLimits {
+        start: WriterPosition::after(bounds.start),
+        moves: 0,
+        queries: bounds.max_queries_per_run,
+        merge: false,
+    };
     let view = Arc::new(ReaderView::new(timeline, bounds.tearing, limits, Checkpoints::default()));
     let numbered = observations.iter().enumerate();
     let forks = numbered.map(|(number, seen)| BranchPoint {
@@ -189,7 +194,7 @@ pub fn replay_reader(
 
 fn judge(view: &Arc<ReaderView>, reader: &impl Fn(&Arc<ReaderView>) -> Verdict) -> Verdict {
     let verdict = catch_unwind(AssertUnwindSafe(|| reader(view)));
-    match view.with_run(|run| (run.fault, run.queries)) {
+    match view.with_run(|run| (run.fault, run.query_count)) {
         (Some(RunFault::Nondeterministic), _) => Err("it does not do the same when it sees the same".into()),
         (Some(RunFault::TooManyQueries), queries) => Err(format!("it goes on after {queries} queries")),
         (None, _) => verdict.unwrap_or_else(|panic| {
@@ -264,8 +269,8 @@ struct ExploreWorker<'a, R> {
 
 impl<'a, R: Fn(&Arc<ReaderView>) -> Verdict> ExploreWorker<'a, R> {
     fn new(timeline: &Arc<Timeline>, bounds: &ExploreBounds, shared: &'a ExploreShared, reader: &'a R) -> Self {
-        let moves = bounds.moves.unwrap_or(u32::MAX);
-        let ExploreBounds { queries, merge, .. } = *bounds;
+        let moves = bounds.max_writer_moves.unwrap_or(u32::MAX);
+        let ExploreBounds { max_queries_per_run: queries, merges_schedules: merge, .. } = *bounds;
         let limits = RunLimits { start: WriterPosition::after(bounds.start), moves, queries, merge };
         let view = Arc::new(ReaderView::new(timeline.clone(), bounds.tearing, limits, shared.checkpoints.clone()));
         ExploreWorker { view, shared, reader, found: ExploreReport::default() }
@@ -302,14 +307,14 @@ impl<'a, R: Fn(&Arc<ReaderView>) -> Verdict> ExploreWorker<'a, R> {
         let known = self.view.with_run(|run| run.forks.last().map_or(0, |fork| fork.number));
         self.view.restart(false);
         let verdict = judge(&self.view, self.reader);
-        let (queries, merged) = self.view.with_run(|run| (run.queries, run.merged));
-        self.found.merged += u64::from(merged);
+        let (queries, merged) = self.view.with_run(|run| (run.query_count, run.merged));
+        self.found.merged_schedules += u64::from(merged);
         self.found.schedules += 1;
         self.found.queries += u64::from(queries);
         self.found.states += u64::from(queries.saturating_sub(known));
-        self.found.longest = self.found.longest.max(queries);
+        self.found.max_queries_per_schedule = self.found.max_queries_per_schedule.max(queries);
         if let Err(fault) = verdict {
-            self.found.wrong += 1;
+            self.found.violation_count += 1;
             self.record_violation(fault);
         }
         true
@@ -323,7 +328,7 @@ impl<'a, R: Fn(&Arc<ReaderView>) -> Verdict> ExploreWorker<'a, R> {
             run.forks = forks;
             run.journal.take().unwrap_or_default()
         });
-        self.found.violations.push(Counterexample { fault, seen });
+        self.found.violations.push(Counterexample { fault, queries: seen });
         if self.found.violations.len() >= MAX_COUNTEREXAMPLES {
             self.shared.stop_workers();
         }

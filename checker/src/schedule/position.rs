@@ -15,7 +15,7 @@ pub enum Tear {
     /// The first bytes: this number of them.
     Cut(u32),
     /// The pages whose bit is set. Bit 0 is the first page that the write touches.
-    Pages(u64),
+    PageMask(u64),
 }
 
 /// A position of a writer: a number of whole operations, and a part of the next one.
@@ -44,7 +44,7 @@ impl fmt::Display for WriterPosition {
         match self.tear {
             Tear::None => write!(f, "{}", self.prefix),
             Tear::Cut(bytes) => write!(f, "{}+{bytes}", self.prefix),
-            Tear::Pages(pages) => write!(f, "{}+p{pages:b}", self.prefix),
+            Tear::PageMask(pages) => write!(f, "{}+p{pages:b}", self.prefix),
         }
     }
 }
@@ -53,13 +53,13 @@ impl fmt::Display for WriterPosition {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct AllowedTears {
     /// Writes go from low to high addresses, and stop at multiples of this.
-    pub cut: Option<NonZeroU32>,
+    pub cut_unit_bytes: Option<NonZeroU32>,
     /// The pages of a write appear in any order.
-    pub pages: bool,
+    pub reorders_pages: bool,
     /// Most torn positions on one path. To stay at one, for ever if need be, is free.
-    pub observations: u32,
+    pub max_torn_positions: u32,
     /// Whether readers must cope with a write that stays half-done, because its writer is dead.
-    pub lasting: bool,
+    pub torn_writes_may_last: bool,
 }
 
 /// Most pages of one write that a read may find in any order; of more, one at a time is missing or alone.
@@ -67,27 +67,37 @@ const MAX_REORDERED_PAGES: u32 = 6;
 
 impl AllowedTears {
     /// Every write is seen whole.
-    pub const NONE: AllowedTears = AllowedTears { cut: None, pages: false, observations: 0, lasting: false };
+    pub const NONE: AllowedTears = AllowedTears {
+        cut_unit_bytes: None,
+        reorders_pages: false,
+        max_torn_positions: 0,
+        torn_writes_may_last: false,
+    };
 
     /// Writes that stop at multiples of `unit` bytes, seen at most twice on a path.
     pub fn cut_at_multiples_of(unit: u32) -> Self {
-        AllowedTears { cut: NonZeroU32::new(unit), pages: false, observations: 2, lasting: false }
+        AllowedTears {
+            cut_unit_bytes: NonZeroU32::new(unit),
+            reorders_pages: false,
+            max_torn_positions: 2,
+            torn_writes_may_last: false,
+        }
     }
 
     /// Writes whose pages appear in any order, at most twice on a path.
     pub fn pages_in_any_order() -> Self {
-        AllowedTears { cut: None, pages: true, observations: 2, lasting: false }
+        AllowedTears { cut_unit_bytes: None, reorders_pages: true, max_torn_positions: 2, torn_writes_may_last: false }
     }
 
     /// The parts of a write of `len` bytes at `at` that may make a difference between `from` and `to` (bytes from the
     /// start of the file), in ascending order.
     pub(crate) fn possible_tears(&self, at: u64, len: u64, from: u64, to: u64) -> Vec<Tear> {
         let mut tears = Vec::new();
-        if self.observations == 0 || len == 0 {
+        if self.max_torn_positions == 0 || len == 0 {
             return tears;
         }
         let end = at.saturating_add(len);
-        if let Some(unit) = self.cut.map(|unit| u64::from(unit.get())) {
+        if let Some(unit) = self.cut_unit_bytes.map(|unit| u64::from(unit.get())) {
             // A cut before `from` shows the old bytes there, the first one at or behind `to` the new ones.
             let first = at.max(from).saturating_add(1).next_multiple_of(unit);
             let cuts = (0..).map_while(|n| first.checked_add(n * unit)).take_while(|cut| *cut < end);
@@ -100,10 +110,10 @@ impl AllowedTears {
             }
         }
         let (first, last) = (at / OS_PAGE_BYTES, (end - 1) / OS_PAGE_BYTES);
-        if self.pages && first < last {
+        if self.reorders_pages && first < last {
             let touched = (from.max(at) / OS_PAGE_BYTES, to.min(end).saturating_sub(1) / OS_PAGE_BYTES);
             let bits: Vec<u32> = (touched.0..=touched.1).filter_map(|n| u32::try_from(n - first).ok()).collect();
-            tears.extend(subsets(&bits).into_iter().map(Tear::Pages));
+            tears.extend(subsets(&bits).into_iter().map(Tear::PageMask));
         }
         tears
     }

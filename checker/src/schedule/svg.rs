@@ -18,9 +18,9 @@ impl CounterexampleLog {
     /// The story as an SVG document.
     pub fn to_svg(&self) -> String {
         let mut picture = SvgWriter { body: String::new(), rows: 1 };
-        picture.text(16, "head", &format!("writer, after {} operations", self.begins), MAX_WRITER_CHARS);
+        picture.text(16, "head", &format!("writer, after {} operations", self.prior_op_count), MAX_WRITER_CHARS);
         picture.text(READER_X + 16, "head", "reader", MAX_READER_CHARS);
-        for line in &self.lines {
+        for line in &self.events {
             picture.rows += 1;
             match line {
                 CounterexampleEvent::Writer { operation, what, changes } => {
@@ -106,7 +106,7 @@ mod tests {
         };
         let reader = CounterexampleEvent::Reader { what: "reads bytes & more".into() };
         let fault = "row 3 is wrong ".repeat(10);
-        let svg = CounterexampleLog { begins: 3, lines: vec![writer, reader], fault }.to_svg();
+        let svg = CounterexampleLog { prior_op_count: 3, events: vec![writer, reader], fault }.to_svg();
         for part in ["bytes &lt;at&gt; 0x10", "a: 0 -&gt; 1", "reads bytes &amp; more", "after 3 operations"] {
             assert!(svg.contains(part), "{part}\n{svg}");
         }

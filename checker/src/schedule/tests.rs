@@ -37,19 +37,19 @@ fn follow_pointer(view: &std::sync::Arc<ReaderView>) -> Verdict {
 fn passes_a_writer_that_writes_what_is_pointed_to_first() {
     let trace = Trace::new(vec![0; 4], vec![write(1, &[9]), write(0, &[1]), write(2, &[9]), write(0, &[2])]);
     let explored = explore_schedules(&trace, &ExploreBounds::default(), &follow_pointer);
-    assert_eq!((explored.schedules, explored.wrong, explored.exhausted), (3, 0, true));
+    assert_eq!((explored.schedules, explored.violation_count, explored.is_exhaustive), (3, 0, true));
 }
 
 #[test]
 fn finds_a_pointer_that_is_written_too_early() {
     let trace = Trace::new(vec![0; 4], vec![write(1, &[9]), write(0, &[1]), write(0, &[2]), write(2, &[9])]);
     let explored = explore_schedules(&trace, &ExploreBounds::default(), &follow_pointer);
-    assert_eq!(explored.wrong, 1);
-    let (found, _) = find_fewest_moves(&trace, &ExploreBounds::default(), &follow_pointer);
+    assert_eq!(explored.violation_count, 1);
+    let (found, _) = find_counterexample_with_fewest_moves(&trace, &ExploreBounds::default(), &follow_pointer);
     let found = found.unwrap();
     assert_eq!((found.fault.as_str(), found.writer_move_count()), ("cell 2 holds 0", 0));
-    let (verdict, seen) = replay_reader(&trace, &ExploreBounds::default(), &found.seen, &follow_pointer);
-    assert_eq!((verdict, seen), (Err(found.fault.clone()), found.seen.clone()));
+    let (verdict, seen) = replay_reader(&trace, &ExploreBounds::default(), &found.queries, &follow_pointer);
+    assert_eq!((verdict, seen), (Err(found.fault.clone()), found.queries.clone()));
 }
 
 #[test]
@@ -60,12 +60,18 @@ fn finds_a_write_that_is_seen_in_part() {
         view.read_at(&mut bytes, 0).unwrap();
         if bytes.iter().all(|byte| *byte == bytes[0]) { Ok(()) } else { Err("torn".into()) }
     };
-    assert_eq!(explore_schedules(&trace, &one_thread(AllowedTears::NONE), &reader).wrong, 0);
-    assert_eq!(explore_schedules(&trace, &one_thread(AllowedTears::cut_at_multiples_of(8)), &reader).wrong, 1);
-    assert_eq!(explore_schedules(&trace, &one_thread(AllowedTears::cut_at_multiples_of(512)), &reader).wrong, 0);
+    assert_eq!(explore_schedules(&trace, &one_thread(AllowedTears::NONE), &reader).violation_count, 0);
+    assert_eq!(
+        explore_schedules(&trace, &one_thread(AllowedTears::cut_at_multiples_of(8)), &reader).violation_count,
+        1
+    );
+    assert_eq!(
+        explore_schedules(&trace, &one_thread(AllowedTears::cut_at_multiples_of(512)), &reader).violation_count,
+        0
+    );
     let found =
         explore_schedules(&trace, &one_thread(AllowedTears::cut_at_multiples_of(8)), &reader).violations.remove(0);
-    assert_eq!(found.seen[0].position, WriterPosition { prefix: 0, tear: Tear::Cut(8) });
+    assert_eq!(found.queries[0].position, WriterPosition { prefix: 0, tear: Tear::Cut(8) });
 }
 
 #[test]
@@ -79,10 +85,10 @@ fn pages_appear_in_any_order() {
     };
     let explored = explore_schedules(
         &trace,
-        &one_thread(AllowedTears { observations: 9, ..AllowedTears::pages_in_any_order() }),
+        &one_thread(AllowedTears { max_torn_positions: 9, ..AllowedTears::pages_in_any_order() }),
         &reader,
     );
-    assert!(explored.exhausted);
+    assert!(explored.is_exhaustive);
     assert_eq!(seen.lock().len(), 8);
 }
 
@@ -103,7 +109,7 @@ fn a_reader_that_is_not_deterministic_is_told() {
 #[test]
 fn a_reader_that_never_ends_is_told() {
     let trace = Trace::new(vec![0; 4], vec![write(0, &[1])]);
-    let bounds = ExploreBounds { queries: 50, ..one_thread(AllowedTears::NONE) };
+    let bounds = ExploreBounds { max_queries_per_run: 50, ..one_thread(AllowedTears::NONE) };
     let explored = explore_schedules(&trace, &bounds, &|view: &std::sync::Arc<ReaderView>| {
         let mut byte = [0];
         while view.read_at(&mut byte, 2).is_ok() {}
@@ -120,7 +126,7 @@ fn two_threads_explore_what_one_does() {
     let one = explore_schedules(&trace, &one_thread(AllowedTears::NONE), &reader);
     let two = explore_schedules(&trace, &ExploreBounds { threads: 2, ..ExploreBounds::default() }, &reader);
     assert_eq!((one.schedules, one.states), (two.schedules, two.states));
-    assert!(one.schedules > 1000 && one.exhausted && two.exhausted);
+    assert!(one.schedules > 1000 && one.is_exhaustive && two.is_exhaustive);
 }
 
 #[test]
@@ -129,10 +135,10 @@ fn rest_is_when_nothing_is_torn_or_changes() {
     let rests = Mutex::new(Vec::new());
     explore_schedules(&trace, &one_thread(AllowedTears::NONE), &|view: &std::sync::Arc<ReaderView>| {
         byte(view, 0);
-        let before = view.is_unchanged_since_restart();
+        let before = view.operation_must_succeed();
         view.mark_operation_restart();
         byte(view, 0);
-        rests.lock().push((before, view.is_unchanged_since_restart()));
+        rests.lock().push((before, view.operation_must_succeed()));
         Ok(())
     });
     assert_eq!(*rests.lock(), [(true, true), (true, false), (false, true)]);
@@ -152,7 +158,7 @@ fn all_outcomes(trace: &Trace, positions: &[WriterPosition]) -> BTreeSet<Outcome
         _ if from.prefix != to.prefix => from.prefix < to.prefix,
         (Tear::None, _) => true,
         (Tear::Cut(from), Tear::Cut(to)) => from <= to,
-        (Tear::Pages(from), Tear::Pages(to)) => from & !to == 0,
+        (Tear::PageMask(from), Tear::PageMask(to)) => from & !to == 0,
         _ => false,
     };
     let mut outcomes = BTreeSet::new();
@@ -212,9 +218,9 @@ proptest! {
             found.lock().insert([first, second, length]);
             Ok(())
         };
-        let tearing = if unit == 0 { AllowedTears::NONE } else { AllowedTears { observations: 9, ..AllowedTears::cut_at_multiples_of(unit) } };
+        let tearing = if unit == 0 { AllowedTears::NONE } else { AllowedTears { max_torn_positions: 9, ..AllowedTears::cut_at_multiples_of(unit) } };
         let explored = explore_schedules(&trace, &one_thread(tearing), &reader);
-        prop_assert_eq!(explored.wrong, 0);
+        prop_assert_eq!(explored.violation_count, 0);
         prop_assert_eq!(&*found.lock(), &all_outcomes(&trace, &positions(&trace, unit)));
     }
 
@@ -246,7 +252,7 @@ fn schedules_that_meet_at_a_checkpoint_go_on_once() {
             for pass in 0..3 {
                 follow_pointer(view)?;
                 view.replace_history(ReaderHistory::NONE);
-                if merge && !view.is_new_checkpoint_state(pass) {
+                if merge && !view.try_enter_checkpoint(pass) {
                     return Ok(());
                 }
             }
@@ -258,21 +264,21 @@ fn schedules_that_meet_at_a_checkpoint_go_on_once() {
         let sound = Trace::new(vec![0; 16], operations.clone());
         let all = explore_schedules(&sound, &bounds, &forgetful(false));
         let merged = explore_schedules(&sound, &bounds, &forgetful(true));
-        assert_eq!((all.merged, all.wrong, merged.wrong), (0, 0, 0));
-        assert!(merged.merged > 0 && merged.schedules < all.schedules && merged.exhausted);
+        assert_eq!((all.merged_schedules, all.violation_count, merged.violation_count), (0, 0, 0));
+        assert!(merged.merged_schedules > 0 && merged.schedules < all.schedules && merged.is_exhaustive);
         let broken = Trace::new(vec![0; 16], wrong.clone());
-        assert!(explore_schedules(&broken, &bounds, &forgetful(true)).wrong > 0);
+        assert!(explore_schedules(&broken, &bounds, &forgetful(true)).violation_count > 0);
     }
 }
 
 #[test]
 fn counterexamples_come_back_from_files_with_what_the_writer_did() {
     let trace = Trace::new(vec![0; 4], vec![write(1, &[9]), write(0, &[1]), write(0, &[2]), write(2, &[9])]);
-    let (found, _) = find_fewest_moves(&trace, &ExploreBounds::default(), &follow_pointer);
+    let (found, _) = find_counterexample_with_fewest_moves(&trace, &ExploreBounds::default(), &follow_pointer);
     let mut found = found.unwrap();
-    found.seen.push(QueryAtPosition {
+    found.queries.push(QueryAtPosition {
         query: ReaderQuery::Length,
-        position: WriterPosition { prefix: 2, tear: Tear::Pages(3) },
+        position: WriterPosition { prefix: 2, tear: Tear::PageMask(3) },
     });
     let mut file = Vec::new();
     found.save(&trace, &mut file).unwrap();
@@ -296,7 +302,7 @@ fn a_story_names_what_was_written_and_read() {
     let query = ReaderQuery::Bytes { at: 0, len: 48 };
     let seen = |prefix| QueryAtPosition { query, position: WriterPosition::after(prefix) };
     let length = QueryAtPosition { query: ReaderQuery::Length, position: WriterPosition::after(3) };
-    let found = Counterexample { fault: "the end is beyond the end".into(), seen: vec![seen(0), seen(1), length] };
+    let found = Counterexample { fault: "the end is beyond the end".into(), queries: vec![seen(0), seen(1), length] };
     let story = CounterexampleLog::new(&trace, &found).to_string();
     for part in [
         "0 superblock at 0x0, 48 bytes",

@@ -80,8 +80,8 @@ impl Timeline {
         Duration::from_millis(time.unwrap_or(0))
     }
 
-    pub fn operation(&self, prefix: u32) -> Option<&StorageOp> {
-        self.trace.operations().get(prefix as usize)
+    pub fn operation(&self, index: u32) -> Option<&StorageOp> {
+        self.trace.operations().get(index as usize)
     }
 
     fn length_after(&self, prefix: u32) -> u64 {
@@ -95,7 +95,7 @@ impl Timeline {
     }
 
     /// Whether an operation changes the bytes between `from` and `to`, or the length of the file there.
-    pub fn operation_touches(&self, operation: u32, from: u64, to: u64) -> bool {
+    pub fn operation_may_affect_read(&self, operation: u32, from: u64, to: u64) -> bool {
         let resized = self.length_after(operation) != self.length_after(operation + 1);
         match self.operation(operation) {
             Some(StorageOp::Write { at, bytes }) => {
@@ -162,7 +162,7 @@ pub(crate) fn visible(tear: Tear, at: u64, bytes: &[u8]) -> Vec<(u64, &[u8])> {
     match tear {
         Tear::None => Vec::new(),
         Tear::Cut(cut) => vec![(at, &bytes[..bytes.len().min(cut as usize)])],
-        Tear::Pages(pages) => {
+        Tear::PageMask(pages) => {
             let end = at + bytes.len() as u64;
             let chosen = (0..u64::from(u64::BITS)).filter(|bit| pages >> bit & 1 == 1);
             let spans = chosen.map(|bit| {

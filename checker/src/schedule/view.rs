@@ -129,7 +129,7 @@ pub(super) struct ReaderRun {
     pub forks: Vec<BranchPoint>,
     /// How many of the forks have been passed.
     passed: usize,
-    pub queries: u32,
+    pub query_count: u32,
     moves: u32,
     tears: u32,
     /// Whether the position has changed since the reader last restarted its operation.
@@ -175,7 +175,7 @@ impl ReaderView {
             limits,
             forks: Vec::new(),
             passed: 0,
-            queries: 0,
+            query_count: 0,
             moves: 0,
             tears: 0,
             moved: false,
@@ -196,7 +196,7 @@ impl ReaderView {
     pub(super) fn restart(&self, journal: bool) {
         let mut run = self.0.lock();
         run.position = run.limits.start;
-        (run.passed, run.queries, run.moves, run.tears) = (0, 0, 0, 0);
+        (run.passed, run.query_count, run.moves, run.tears) = (0, 0, 0, 0);
         (run.moved, run.fault, run.merged, run.rest_beyond) = (false, None, false, None);
         (run.history, run.context, run.hash_count, run.pending_checkpoint) = (ReaderHistory::NONE, 0, 0, None);
         run.journal = journal.then(Vec::new);
@@ -229,11 +229,11 @@ impl ReaderView {
 
     /// How many queries the run has made.
     pub fn query_count(&self) -> u32 {
-        self.0.lock().queries
+        self.0.lock().query_count
     }
 
     /// Says that the reader restarts an operation, because its reads did not fit together. A restart, and a failure in
-    /// the end, is right only while the file changes: see [`ReaderView::is_unchanged_since_restart`].
+    /// the end, is right only while the file changes: see [`ReaderView::operation_must_succeed`].
     pub fn mark_operation_restart(&self) {
         self.0.lock().moved = false;
     }
@@ -244,18 +244,18 @@ impl ReaderView {
         self.0.lock().rest_beyond = prefix;
     }
 
-    /// Whether no write is half-done, unless such writes [last](AllowedTears::lasting), and nothing has changed since
+    /// Whether no write is half-done, unless such writes [last](AllowedTears::torn_writes_may_last), and nothing has changed since
     /// [`ReaderView::mark_operation_restart`]: then every operation of the reader must succeed.
-    pub fn is_unchanged_since_restart(&self) -> bool {
+    pub fn operation_must_succeed(&self) -> bool {
         let run = self.0.lock();
-        (run.tearing.lasting || !run.position.is_torn()) && !run.moved
+        (run.tearing.torn_writes_may_last || !run.position.is_torn()) && !run.moved
     }
 
     /// Returns the history since the run began, or since the last [`ReaderView::replace_history`]. From now on, the history
     /// starts with `history`.
     ///
     /// With this a reader says that it has forgotten what it once saw. So runs that differ only in that can meet at a
-    /// [`ReaderView::is_new_checkpoint_state`].
+    /// [`ReaderView::try_enter_checkpoint`].
     pub fn replace_history(&self, history: ReaderHistory) -> ReaderHistory {
         std::mem::replace(&mut self.0.lock().history, history)
     }
@@ -263,17 +263,17 @@ impl ReaderView {
     /// Asks whether to go on. Everything that the reader does from here on must follow from its history and from
     /// `state`. If another run has been, or will be, here with the same history and state, and with the same position
     /// of the writer, then everything that may follow is explored there. Then the reader should end.
-    pub fn is_new_checkpoint_state(&self, state: impl Hash) -> bool {
+    pub fn try_enter_checkpoint(&self, state: impl Hash) -> bool {
         let mut run = self.0.lock();
         run.context = hash(state);
         let state = run.context;
         run.should_continue(state, None)
     }
 
-    /// As [`ReaderView::is_new_checkpoint_state`], in the middle of an operation: what the reader does from here on must follow from
+    /// As [`ReaderView::try_enter_checkpoint`], in the middle of an operation: what the reader does from here on must follow from
     /// its history since the last checkpoint between two, from the state that was given then, and from `state`. If it
     /// should end, it has no other answers but errors.
-    pub fn is_new_mid_operation_state(&self, state: impl Hash) -> bool {
+    pub fn try_enter_mid_operation_checkpoint(&self, state: impl Hash) -> bool {
         let mut run = self.0.lock();
         let within = Some((run.moved, run.context));
         run.should_continue(hash(state), within)
@@ -367,8 +367,8 @@ impl ReaderRun {
 
     /// Goes to where a query is answered.
     fn choose_position(&mut self, query: ReaderQuery) -> io::Result<Arc<QueryAnswers>> {
-        let number = self.queries;
-        self.queries += 1;
+        let number = self.query_count;
+        self.query_count += 1;
         if self.merged {
             return Err(io::Error::other("the run is over"));
         }
@@ -390,7 +390,7 @@ impl ReaderRun {
             }
             Some(_) => {}
             None if self.moves < self.limits.moves && !self.is_beyond_rest() => {
-                let torn = self.tears < self.tearing.observations;
+                let torn = self.tears < self.tearing.max_torn_positions;
                 let mut others = range.positions_to_explore(self.position, torn);
                 if let Some(last) = self.rest_beyond {
                     // Of those that do not count, the first leaves all later ones open.

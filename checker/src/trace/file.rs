@@ -48,7 +48,7 @@ pub enum TraceFileError {
     },
     /// A record is not where it may be, or of no known kind.
     #[error("record {record} of the trace is of kind {kind}, which cannot be there")]
-    Kind {
+    UnexpectedRecordKind {
         /// Which record, from 0.
         record: u64,
         /// Its kind.
@@ -56,7 +56,7 @@ pub enum TraceFileError {
     },
     /// The number of records is not the one that the last one states.
     #[error("the trace has {found} records, not {stated}")]
-    Count {
+    RecordCount {
         /// The number in the last record.
         stated: u64,
         /// How many there are before it.
@@ -64,7 +64,7 @@ pub enum TraceFileError {
     },
     /// There is more than 4 GiB in one operation.
     #[error("an operation of {0} bytes is too large for a trace")]
-    TooLarge(usize),
+    OperationTooLarge(usize),
 }
 
 pub(crate) struct TraceRecord {
@@ -77,7 +77,7 @@ impl Trace {
     /// Writes the trace.
     ///
     /// # Errors
-    /// Those of `to`; [`TraceFileError::TooLarge`].
+    /// Those of `to`; [`TraceFileError::OperationTooLarge`].
     pub fn save(&self, mut to: impl Write) -> Result<(), TraceFileError> {
         to.write_all(&MAGIC)?;
         to.write_all(&VERSION.to_le_bytes())?;
@@ -110,7 +110,7 @@ impl Trace {
         }
         let first = read_record(&mut from, 0)?;
         if first.kind != KIND_BASE {
-            return Err(TraceFileError::Kind { record: 0, kind: first.kind });
+            return Err(TraceFileError::UnexpectedRecordKind { record: 0, kind: first.kind });
         }
         let mut operations = Vec::new();
         for record in 1.. {
@@ -121,8 +121,8 @@ impl Trace {
                 KIND_BARRIER => StorageOp::Sync,
                 KIND_MARK => StorageOp::Mark(String::from_utf8_lossy(&bytes).into_owned()),
                 KIND_END if number == record => break,
-                KIND_END => return Err(TraceFileError::Count { stated: number, found: record }),
-                kind => return Err(TraceFileError::Kind { record, kind }),
+                KIND_END => return Err(TraceFileError::RecordCount { stated: number, found: record }),
+                kind => return Err(TraceFileError::UnexpectedRecordKind { record, kind }),
             });
         }
         Ok(Trace { base: first.bytes, operations })
@@ -130,7 +130,7 @@ impl Trace {
 }
 
 pub(crate) fn write_record(to: &mut impl Write, kind: u8, number: u64, bytes: &[u8]) -> Result<(), TraceFileError> {
-    let len = u32::try_from(bytes.len()).map_err(|_| TraceFileError::TooLarge(bytes.len()))?;
+    let len = u32::try_from(bytes.len()).map_err(|_| TraceFileError::OperationTooLarge(bytes.len()))?;
     let mut head = [0; 13];
     head[0] = kind;
     head[1..9].copy_from_slice(&number.to_le_bytes());

@@ -16,7 +16,7 @@ pub enum StraceError {
     Io(#[from] io::Error),
     /// A call that concerns the file is not as it should be.
     #[error("line {line} of the log: {what}")]
-    Line {
+    UnusableCall {
         /// Which line, from 1.
         line: usize,
         /// The fault, in words.
@@ -25,24 +25,24 @@ pub enum StraceError {
 }
 
 impl Trace {
-    /// The trace of a program on the file whose name ends with `file`, and which held `base` before. It is read from
+    /// The trace of a program on the file whose name ends with `file_name_suffix`, and which held `base` before. It is read from
     /// the log of `strace -f -xx -s 16777216 -e trace=openat,open,close,pwrite64,write,ftruncate,fsync,fdatasync`.
     /// Writes to the file of that name with `.marks` at its end are marks, one in each write.
     ///
     /// # Errors
     /// If a call on the file is cut short, has no offset, or shows not all of its bytes.
-    pub fn from_strace(base: Vec<u8>, file: &str, log: impl BufRead) -> Result<Trace, StraceError> {
+    pub fn from_strace(base: Vec<u8>, file_name_suffix: &str, log: impl BufRead) -> Result<Trace, StraceError> {
         let mut open: HashMap<u64, DescriptorRole> = HashMap::new();
-        let marks = format!("{file}.marks");
+        let marks = format!("{file_name_suffix}.marks");
         let mut operations = Vec::new();
         for (number, line) in log.lines().enumerate() {
             let line = line?;
-            let wrong = |what| StraceError::Line { line: number + 1, what };
+            let wrong = |what| StraceError::UnusableCall { line: number + 1, what };
             let Some((name, arguments, result)) = parse_call(&line) else { continue };
             let Ok(result) = result.parse::<u64>() else { continue };
             if matches!(name, "open" | "openat") {
                 let path = arguments.split('"').nth(1).and_then(unescape).unwrap_or_default();
-                let role = if path.ends_with(file.as_bytes()) { Some(DescriptorRole::File) } else { None };
+                let role = if path.ends_with(file_name_suffix.as_bytes()) { Some(DescriptorRole::File) } else { None };
                 let role = if path.ends_with(marks.as_bytes()) { Some(DescriptorRole::Marks) } else { role };
                 match role {
                     Some(role) => open.insert(result, role),

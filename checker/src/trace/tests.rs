@@ -53,7 +53,7 @@ fn counts_by_its_marks() {
         (issued.last_value_at(1), issued.last_value_at(2), issued.last_value_at(6), issued.last_value_at(7)),
         (None, Some(1), Some(1), Some(7))
     );
-    assert_eq!(trace.find_mark("flushed 1"), Some(5));
+    assert_eq!(trace.prefix_ending_with_mark("flushed 1"), Some(5));
 }
 
 #[test]
@@ -87,7 +87,10 @@ pwrite64(3, "\x61", 1, 5) = 1
     let trace = Trace::from_strace(Vec::new(), "a.h5", log.as_bytes()).unwrap();
     assert_eq!(trace.operations(), expected);
     let cut = "openat(3, \"\\x61\", 0) = 3\npwrite64(3, \"\\x61\"..., 3, 5) = 3\n";
-    assert!(matches!(Trace::from_strace(Vec::new(), "a", cut.as_bytes()), Err(StraceError::Line { line: 2, .. })));
+    assert!(matches!(
+        Trace::from_strace(Vec::new(), "a", cut.as_bytes()),
+        Err(StraceError::UnusableCall { line: 2, .. })
+    ));
 }
 
 proptest! {

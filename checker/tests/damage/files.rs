@@ -5,7 +5,7 @@ use std::process::Command;
 use std::sync::OnceLock;
 
 use h5live_cache::{MemoryStorage, Storage};
-use h5live_checker::file::{CheckOptions, FileCheckReport, Finding, UsedRange, check_storage_with};
+use h5live_checker::file::{CheckOptions, FileCheckReport, FileRange, Finding, check_storage_with};
 use h5live_format::messages::Message;
 use h5live_format::{
     FirstHeaderChunk, MessageFlags, RawMessage, Record, Superblock, Widths, decode_prefix_with, encode,
@@ -28,7 +28,7 @@ fn folder() -> Option<&'static Path> {
 /// A file in memory, with the map that was made while it was sound.
 pub struct File {
     storage: MemoryStorage,
-    map: Vec<UsedRange>,
+    map: Vec<FileRange>,
 }
 
 pub const WIDTHS: Widths = Widths { offset: h5live_format::Width::EIGHT, length: h5live_format::Width::EIGHT };
@@ -38,11 +38,12 @@ impl File {
     pub fn open(name: &str) -> Option<File> {
         let bytes = std::fs::read(folder()?.join(name).with_extension("h5")).unwrap();
         let storage = MemoryStorage::from(bytes);
-        let map = check_storage_with(&storage, CheckOptions { map: true, ..CheckOptions::default() }).map;
+        let map =
+            check_storage_with(&storage, CheckOptions { builds_space_map: true, ..CheckOptions::default() }).space_map;
         Some(File { storage, map })
     }
 
-    pub fn map(&self) -> &[UsedRange] {
+    pub fn map(&self) -> &[FileRange] {
         &self.map
     }
 
@@ -55,7 +56,7 @@ impl File {
     }
 
     /// All places of a structure.
-    pub fn pieces(&self, structure: &str) -> Vec<UsedRange> {
+    pub fn pieces(&self, structure: &str) -> Vec<FileRange> {
         self.map.iter().filter(|piece| piece.structure == structure).cloned().collect()
     }
 

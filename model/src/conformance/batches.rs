@@ -17,11 +17,12 @@ pub fn test_write_batches(lab: &impl StoreFixture) {
     let (first, last) = (ChunkCoord::new(&[0, 0]), ChunkCoord::new(&[3, 0]));
     let row: Vec<u8> = (0..24).collect();
     let writes = [
-        ChunkWrite::Consecutive { first: &first, size: 8, bytes: &row },
+        ChunkWrite::AlongFirstDim { first: &first, size: 8, bytes: &row },
         ChunkWrite::Whole { coord: &last, filter_mask: 0, bytes: &[9; 8] },
         ChunkWrite::Whole { coord: &first, filter_mask: 0, bytes: &[7; 8] },
     ];
-    let batch = ChunkBatch { writes: &writes, extent: Some(&[8, 2]), after: &[], publish: Some(PublishLevel::Visible) };
+    let batch =
+        ChunkBatch { writes: &writes, extent: Some(&[8, 2]), publish_after: &[], publish: Some(PublishLevel::Visible) };
     data.write(&batch).unwrap();
     data.write(&ChunkBatch::default()).unwrap();
     assert_eq!(data.spec().unwrap().dataspace.dims(), [8, 2]);
@@ -41,13 +42,17 @@ pub fn test_refused_batches(lab: &impl StoreFixture) {
     let nowhere = ChunkWrite::Whole { coord: &outside, filter_mask: 0, bytes: &[1; 4] };
     for (write, extent) in [(good, &[4, 4][..]), (short, &[4]), (nowhere, &[4])] {
         let writes = [write];
-        let batch =
-            ChunkBatch { writes: &writes, extent: Some(extent), after: &[], publish: Some(PublishLevel::Visible) };
+        let batch = ChunkBatch {
+            writes: &writes,
+            extent: Some(extent),
+            publish_after: &[],
+            publish: Some(PublishLevel::Visible),
+        };
         assert!(matches!(data.write(&batch), Err(Error::Invalid(_))), "{batch:?}");
         assert_eq!(data.spec().unwrap().dataspace.dims(), [2], "{batch:?}");
     }
     let writes = [good];
-    data.write(&ChunkBatch { writes: &writes, extent: Some(&[4]), after: &[], publish: None }).unwrap();
+    data.write(&ChunkBatch { writes: &writes, extent: Some(&[4]), publish_after: &[], publish: None }).unwrap();
     assert_eq!(data.spec().unwrap().dataspace.dims(), [4]);
     assert_eq!(read_stored(&*data, &[1]), [1; 4]);
 }
@@ -64,12 +69,12 @@ pub fn test_partial_chunk_writes(lab: &impl StoreFixture) {
         PartialWrites::Bytes { multiple_of } => {
             let unit = multiple_of.max(2) as usize;
             for at in [unit, 0, 3 * unit] {
-                data.write_part(&coord, at as u64, &vec![at as u8 | 1; unit]).unwrap();
+                data.write_byte_range(&coord, at as u64, &vec![at as u8 | 1; unit]).unwrap();
                 want[at..at + unit].fill(at as u8 | 1);
                 assert_eq!(read_stored(&*data, &[2]), want, "a part at {at}");
             }
             for (at, len) in [(chunk - unit, 2 * unit), (chunk, unit), (usize::MAX / 2, unit)] {
-                let refused = data.write_part(&coord, at as u64, &vec![0; len]);
+                let refused = data.write_byte_range(&coord, at as u64, &vec![0; len]);
                 assert!(matches!(refused, Err(Error::Invalid(_))), "{len} bytes at {at}");
             }
             assert_eq!(read_stored(&*data, &[2]), want, "what was refused changed nothing");
@@ -90,14 +95,14 @@ pub fn test_partial_chunk_writes(lab: &impl StoreFixture) {
             blocks_of_a_table(&store);
         }
         PartialWrites::Whole => {
-            let refused = data.write_part(&coord, 0, &[1, 2]);
+            let refused = data.write_byte_range(&coord, 0, &[1, 2]);
             assert!(matches!(refused, Err(Error::Unsupported(_))), "{refused:?}");
             assert_eq!(data.locate(&coord).unwrap(), None);
             data.write_whole(&coord, 0, &want).unwrap();
             assert_eq!(read_stored(&*data, &[2]), want);
         }
     }
-    let (part, block) = (data.write_part(&coord, 0, &[0; 2]), data.write_block(&coord, &[0], &[1], &[0; 2]));
+    let (part, block) = (data.write_byte_range(&coord, 0, &[0; 2]), data.write_block(&coord, &[0], &[1], &[0; 2]));
     let claimed = store.session().capabilities.partial_writes;
     if claimed != PartialWrites::Blocks {
         assert!(matches!(block, Err(Error::Unsupported(_))), "{block:?}");
@@ -217,7 +222,7 @@ pub fn test_multi_chunk_reads(lab: &impl StoreFixture) {
     }
     let part = |number: usize| number.is_multiple_of(3).then_some(1..3);
     let wanted: Vec<_> =
-        coords.iter().enumerate().map(|(n, coord)| ChunkReadRequest { coord, part: part(n) }).collect();
+        coords.iter().enumerate().map(|(n, coord)| ChunkReadRequest { coord, byte_range: part(n) }).collect();
     let found = Mutex::new(vec![None; wanted.len()]);
     data.read_many(&wanted, BUDGET, &|number, bytes| {
         let bytes = bytes.map(|found| {
@@ -245,7 +250,7 @@ pub fn test_dataset_publish_order(lab: &impl StoreFixture) {
     let store = lab.create();
     let earlier = make(&store, "earlier", unlimited_spec(&[0], &[2]));
     let later = make(&store, "later", unlimited_spec(&[0], &[2]));
-    let is_live = store.session().capabilities.live;
+    let is_live = store.session().capabilities.supports_live_reads;
     let started = store.writer().unwrap().start_swmr();
     assert!(if is_live { started.is_ok() } else { matches!(started, Err(Error::Unsupported(_))) }, "{started:?}");
     let reader = lab.reader(&store);
@@ -260,10 +265,16 @@ pub fn test_dataset_publish_order(lab: &impl StoreFixture) {
         let coord = ChunkCoord::new(&[number - 1]);
         let writes = [ChunkWrite::Whole { coord: &coord, filter_mask: 0, bytes: &[number as u8; 4] }];
         let extent = [2 * number];
-        earlier.write(&ChunkBatch { writes: &writes, extent: Some(&extent), after: &[], publish: None }).unwrap();
+        earlier
+            .write(&ChunkBatch { writes: &writes, extent: Some(&extent), publish_after: &[], publish: None })
+            .unwrap();
         let after = [earlier.id()];
-        let batch =
-            ChunkBatch { writes: &writes, extent: Some(&extent), after: &after, publish: Some(PublishLevel::Visible) };
+        let batch = ChunkBatch {
+            writes: &writes,
+            extent: Some(&extent),
+            publish_after: &after,
+            publish: Some(PublishLevel::Visible),
+        };
         later.write(&batch).unwrap();
         if let Some((earlier, later)) = &readers {
             later.refresh().unwrap();

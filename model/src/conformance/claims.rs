@@ -37,7 +37,7 @@ pub fn test_unclaimed_features(lab: &impl StoreFixture) {
 fn attempt_feature(store: &impl Store, feature: StoreFeatures, root: ObjectId, data: ObjectId) -> Option<Result<()>> {
     let writer = store.writer().unwrap();
     let refer = |kind, part| {
-        let form = ReferenceType { kind, size: store.session().element_sizes.reference_size(kind) };
+        let form = ReferenceType { kind, size: store.session().vlen_and_reference_sizes.reference_size(kind) };
         store.encode_reference(&form, &Referent { file: None, object: data, part }).map(drop)
     };
     Some(match feature {

@@ -139,8 +139,11 @@ fn write_each_kind<L: DamagedStoreFixture>(lab: &L) {
     }
     if has_claimed_features(&store, StoreFeatures::VARIABLE_LENGTH) {
         let kind = VarLenKind::String { padding: StringPadding::NullTerminated, character_set: CharacterSet::Utf8 };
-        let text =
-            Datatype::VarLen(VarLenType { kind, size: store.session().element_sizes.vlen, base: Box::default() });
+        let text = Datatype::VarLen(VarLenType {
+            kind,
+            size: store.session().vlen_and_reference_sizes.vlen,
+            base: Box::default(),
+        });
         let texts = make(&store, "texts", rows(text, 2));
         let element = |text: &str| writer.put_blob(text.as_bytes(), text.len() as u32).unwrap();
         let elements = [element("the first text"), element("another one")].concat();

@@ -34,10 +34,10 @@ pub fn test_unchunked_datasets(lab: &impl StoreFixture) {
         let spec = fixed(layout);
         let data = make(&store, at, spec.clone());
         assert_eq!(*data.spec().unwrap(), spec);
-        data.write_part(&ChunkCoord::new(&[0, 0]), 2, &[1, 2, 3, 4]).unwrap();
+        data.write_byte_range(&ChunkCoord::new(&[0, 0]), 2, &[1, 2, 3, 4]).unwrap();
         assert_eq!(read_stored(&*data, &[0, 0]), [5, 6, 1, 2, 3, 4, 5, 6, 5, 6, 5, 6]);
-        assert!(matches!(data.write_part(&ChunkCoord::new(&[0, 0]), 10, &[0; 4]), Err(Error::Invalid(_))));
-        assert!(data.write_part(&ChunkCoord::new(&[1, 0]), 0, &[0; 4]).is_err());
+        assert!(matches!(data.write_byte_range(&ChunkCoord::new(&[0, 0]), 10, &[0; 4]), Err(Error::Invalid(_))));
+        assert!(data.write_byte_range(&ChunkCoord::new(&[1, 0]), 0, &[0; 4]).is_err());
         assert!(matches!(data.set_extent(&[3, 3]), Err(Error::Invalid(_))));
         data.write_whole(&ChunkCoord::new(&[0, 0]), 0, &[7; 12]).unwrap();
         assert_eq!(read_stored(&*data, &[0, 0]), [7; 12]);
@@ -61,7 +61,7 @@ pub fn test_compact_datasets(lab: &impl StoreFixture) {
         store
             .writer()
             .unwrap()
-            .create(&NewObject::linked(store.session().root, &name(at), spec).with_elements(elements))
+            .create(&NewObject::linked(store.session().root, &name(at), spec).with_compact_elements(elements))
     };
     let pair = spec(&[2], Layout::Compact);
     for (at, elements) in [("first", [1, 2, 3, 4]), ("second", [5, 6, 7, 8])] {
@@ -95,12 +95,12 @@ pub fn test_chunks(lab: &impl StoreFixture) {
     assert_eq!(data.locate(&ChunkCoord::new(&[0, 0])).unwrap(), None);
     data.write_whole(&ChunkCoord::new(&[1, 0]), 0, &[1; 8]).unwrap();
     data.write_whole(&ChunkCoord::new(&[0, 1]), 0, &[2; 8]).unwrap();
-    data.write_part(&ChunkCoord::new(&[2, 1]), 4, &[3, 3]).unwrap();
+    data.write_byte_range(&ChunkCoord::new(&[2, 1]), 4, &[3, 3]).unwrap();
     assert_eq!(read_stored(&*data, &[1, 0]), [1; 8]);
     assert_eq!(read_stored(&*data, &[0, 1]), [2; 8]);
     assert_eq!(read_stored(&*data, &[2, 1]), [0, 0, 0, 0, 3, 3, 0, 0]);
     assert_eq!(data.locate(&ChunkCoord::new(&[0, 0])).unwrap(), None);
-    data.write_part(&ChunkCoord::new(&[1, 0]), 6, &[4, 4]).unwrap();
+    data.write_byte_range(&ChunkCoord::new(&[1, 0]), 6, &[4, 4]).unwrap();
     assert_eq!(read_stored(&*data, &[1, 0]), [1, 1, 1, 1, 1, 1, 4, 4]);
     let mut seen = BTreeSet::new();
     data.for_each_chunk(&mut |chunk| {
@@ -116,7 +116,7 @@ pub fn test_chunks(lab: &impl StoreFixture) {
     assert_eq!(part, [1, 4, 4]);
     assert!(matches!(data.write_whole(&ChunkCoord::new(&[0, 0]), 0, &[0; 7]), Err(Error::Invalid(_))));
     assert!(data.write_whole(&ChunkCoord::new(&[0, 2]), 0, &[0; 8]).is_err(), "outside the maximum");
-    assert!(matches!(data.write_part(&ChunkCoord::new(&[0, 0]), 4, &[0; 5]), Err(Error::Invalid(_))));
+    assert!(matches!(data.write_byte_range(&ChunkCoord::new(&[0, 0]), 4, &[0; 5]), Err(Error::Invalid(_))));
     assert!(matches!(
         store.writer().unwrap().create(&NewObject::linked(
             store.session().root,
@@ -157,7 +157,7 @@ pub fn test_filtered_chunks(lab: &impl StoreFixture) {
         assert_eq!(chunk.filter_mask, mask);
         assert_eq!(read_stored(&*data, &[i.into()]), want);
     }
-    let refused = data.write_part(&ChunkCoord::new(&[0]), 0, &[1]);
+    let refused = data.write_byte_range(&ChunkCoord::new(&[0]), 0, &[1]);
     match store.session().capabilities.partial_writes {
         PartialWrites::Bytes { .. } => assert!(matches!(refused, Err(Error::Invalid(_))), "{refused:?}"),
         PartialWrites::Blocks | PartialWrites::Whole => {
@@ -220,7 +220,7 @@ pub fn test_blobs(lab: &impl StoreFixture) {
     for (element, bytes) in &elements {
         assert_eq!(&blob(&store, element), bytes);
     }
-    assert_eq!(blob(&store, &vec![0; store.session().element_sizes.vlen as usize]), []);
+    assert_eq!(blob(&store, &vec![0; store.session().vlen_and_reference_sizes.vlen as usize]), []);
 }
 
 /// Many variable-length elements that are put at once come back as those that are put one by one, also after a commit and
@@ -230,7 +230,7 @@ pub fn test_many_blobs(lab: &impl StoreFixture) {
     if !has_claimed_features(&store, StoreFeatures::VARIABLE_LENGTH) {
         return;
     }
-    let size = store.session().element_sizes.vlen as usize;
+    let size = store.session().vlen_and_reference_sizes.vlen as usize;
     let bytes_of = |n: u32| match n {
         700 | 2100 => vec![n as u8; 200_000],
         _ => vec![n as u8; (n as usize * 31) % 90],
@@ -302,7 +302,7 @@ pub fn test_removed_blobs(lab: &impl StoreFixture) {
         let LinkTarget::Hard(data) = link.target else { panic!("a hard link") };
         read_stored(&*store.dataset(data).unwrap(), &[0])
     });
-    let size = store.session().element_sizes.vlen as usize;
+    let size = store.session().vlen_and_reference_sizes.vlen as usize;
     for (element, (_, bytes)) in stored.iter().flat_map(|stored| stored.chunks(size)).zip(&kept) {
         assert_eq!(&blob(&store, element), bytes, "after the session, by a dataset");
     }
@@ -318,7 +318,7 @@ pub fn test_removed_blobs(lab: &impl StoreFixture) {
 fn write_elements(store: &impl Store, elements: &[u8], count: u64) -> bool {
     let datatype = Datatype::VarLen(VarLenType {
         kind: VarLenKind::Sequence,
-        size: store.session().element_sizes.vlen,
+        size: store.session().vlen_and_reference_sizes.vlen,
         base: Box::new(Datatype::integer(1, ByteOrder::Little, Sign::Unsigned)),
     });
     let spec = DatasetSpec { datatype, dataspace: Dataspace::Simple(Shape::fixed(&[count])), ..Default::default() };
@@ -344,7 +344,7 @@ pub fn test_object_references(lab: &impl StoreFixture) {
         .unwrap()
         .create(&NewObject::linked(store.session().root, &name("a"), &ObjectSpec::group()))
         .unwrap();
-    let size = store.session().element_sizes.object;
+    let size = store.session().vlen_and_reference_sizes.object_reference;
     let form = ReferenceType { kind: ReferenceKind::Object1, size };
     let to = |object| Referent { file: None, object, part: ReferentPart::Whole };
     let reference = store.encode_reference(&form, &to(a)).unwrap();
@@ -393,7 +393,7 @@ pub fn test_region_references(lab: &impl StoreFixture) {
         (ReferenceKind::Region2, 20, ReferentPart::Region(slab)),
         (ReferenceKind::Attribute, 20, ReferentPart::Attribute(attribute)),
     ];
-    let forms = store.session().element_sizes;
+    let forms = store.session().vlen_and_reference_sizes;
     for (kind, size, part) in cases {
         // In HDF5 files, references of HDF5 1.12 have any size that has room.
         let size = if forms == VlenAndReferenceSizes::default() { size } else { forms.reference_size(kind) };

@@ -336,7 +336,7 @@ fn make_rows(store: &impl Store, at: &str, datatype: &Datatype) -> Result<()> {
 pub fn test_every_element_type(lab: &impl StoreFixture) {
     let store = lab.create();
     make(&store, TARGET, unlimited_spec(&[10, 4], &[2, 2]));
-    let (forms, mut made) = (store.session().element_sizes, Vec::new());
+    let (forms, mut made) = (store.session().vlen_and_reference_sizes, Vec::new());
     for (i, plain) in every_type().into_iter().enumerate() {
         let (at, datatype) =
             (format!("d{i}"), plain.with_vlen_and_reference_sizes(VlenAndReferenceSizes::default(), forms));

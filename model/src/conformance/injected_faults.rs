@@ -22,7 +22,7 @@ fn create_with_first_rows<L: FaultyStoreFixture>(lab: &L) -> (L::Store, std::syn
     data.write_whole(&ChunkCoord::new(&[0]), 0, &[1; 4]).unwrap();
     let writer = store.writer().unwrap();
     writer.commit(ObjectScope::All, PublishLevel::Visible).unwrap();
-    if store.session().capabilities.live {
+    if store.session().capabilities.supports_live_reads {
         writer.start_swmr().unwrap();
     }
     (store, data)
@@ -32,7 +32,12 @@ fn create_with_first_rows<L: FaultyStoreFixture>(lab: &L) -> (L::Store, std::syn
 fn write_second_batch(data: &dyn ChunkStore) -> crate::Result<()> {
     let coords = [0, 1, 2].map(|at| ChunkCoord::new(&[at]));
     let writes = coords.each_ref().map(|coord| ChunkWrite::Whole { coord, filter_mask: 0, bytes: &[2; 4] });
-    data.write(&ChunkBatch { writes: &writes, extent: Some(&[6]), after: &[], publish: Some(PublishLevel::Visible) })
+    data.write(&ChunkBatch {
+        writes: &writes,
+        extent: Some(&[6]),
+        publish_after: &[],
+        publish: Some(PublishLevel::Visible),
+    })
 }
 
 /// Whether a file holds all of the batch. Otherwise it holds the old extent, and the old or the new chunk.

@@ -25,7 +25,7 @@ fn wait_for<T>(reader: &impl Store, watch: &mut dyn Watch, what: &str, find: imp
 /// made before.
 pub fn test_watch_for_new_objects(lab: &impl StoreFixture) {
     let writer = lab.create();
-    if !writer.session().capabilities.live {
+    if !writer.session().capabilities.supports_live_reads {
         return;
     }
     writer.writer().unwrap().start_swmr().unwrap();

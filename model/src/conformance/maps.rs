@@ -13,11 +13,11 @@ use crate::{
 
 fn text(store: &impl Store) -> Datatype {
     let kind = VarLenKind::String { padding: StringPadding::NullTerminated, character_set: CharacterSet::Utf8 };
-    Datatype::VarLen(VarLenType { kind, size: store.session().element_sizes.vlen, base: Box::default() })
+    Datatype::VarLen(VarLenType { kind, size: store.session().vlen_and_reference_sizes.vlen, base: Box::default() })
 }
 
 fn sequence(store: &impl Store, base: Datatype) -> Datatype {
-    let size = store.session().element_sizes.vlen;
+    let size = store.session().vlen_and_reference_sizes.vlen;
     Datatype::VarLen(VarLenType { kind: VarLenKind::Sequence, size, base: Box::new(base) })
 }
 
@@ -172,7 +172,7 @@ pub fn test_map_range_scans(lab: &impl StoreFixture) {
         }
     }
     let mut values = 0;
-    let keys_only = MapScan { values: false, ..MapScan::default() };
+    let keys_only = MapScan { with_values: false, ..MapScan::default() };
     maps(&store)
         .for_each(map, &keys_only, &mut |_, value| {
             values += value.len();
@@ -273,7 +273,7 @@ pub fn test_map_persistence(lab: &impl StoreFixture) {
 pub fn test_live_map_reads(lab: &impl StoreFixture) {
     let writer = lab.create();
     let capabilities = writer.session().capabilities;
-    if !has_claimed_features(&writer, StoreFeatures::MAPS) || !capabilities.live {
+    if !has_claimed_features(&writer, StoreFeatures::MAPS) || !capabilities.supports_live_reads {
         return;
     }
     let map = make_map(&writer, "map", u16le(), u16le());

@@ -153,7 +153,7 @@ pub fn test_unlinked_objects(lab: &impl StoreFixture) {
     assert_eq!((store.info(group).unwrap().links, store.info(data).unwrap().links), (1, 2));
     // A committed type may have users, and no link.
     let id = store.writer().unwrap().create(&NewObject::unlinked(&u16le().into())).unwrap();
-    make(&store, "typed", DatasetSpec { committed: Some(id), ..unlimited_spec(&[1], &[1]) });
+    make(&store, "typed", DatasetSpec { committed_datatype: Some(id), ..unlimited_spec(&[1], &[1]) });
     assert_eq!(store.info(id).unwrap().links, 1);
     store.close().unwrap();
     let store = lab.reopen(store);
@@ -228,8 +228,8 @@ pub fn test_committed_type_uses(lab: &impl StoreFixture) {
     }
     let root = store.session().root;
     let id = store.writer().unwrap().create(&NewObject::linked(root, &name("t"), &u16le().into())).unwrap();
-    let data = make(&store, "data", DatasetSpec { committed: Some(id), ..unlimited_spec(&[1], &[1]) });
-    assert_eq!(data.spec().unwrap().committed, Some(id));
+    let data = make(&store, "data", DatasetSpec { committed_datatype: Some(id), ..unlimited_spec(&[1], &[1]) });
+    assert_eq!(data.spec().unwrap().committed_datatype, Some(id));
     store
         .writer()
         .unwrap()
@@ -245,7 +245,7 @@ pub fn test_committed_type_uses(lab: &impl StoreFixture) {
     store.writer().unwrap().remove_link(root, &name("data")).unwrap();
     assert_eq!(store.info(id).unwrap().links, 1);
     let group = store.writer().unwrap().create(&NewObject::linked(root, &name("group"), &ObjectSpec::group())).unwrap();
-    let wrong = DatasetSpec { committed: Some(group), ..unlimited_spec(&[1], &[1]) };
+    let wrong = DatasetSpec { committed_datatype: Some(group), ..unlimited_spec(&[1], &[1]) };
     assert!(store.writer().unwrap().create(&NewObject::linked(root, &name("wrong"), &wrong.into())).is_err());
 }
 

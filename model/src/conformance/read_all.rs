@@ -63,7 +63,7 @@ fn read_object(store: &dyn Store, id: ObjectId) {
 
 /// Looks up where elements lead.
 fn read_blobs(store: &dyn Store, bytes: &[u8]) {
-    let size = (store.session().element_sizes.vlen as usize).max(1);
+    let size = (store.session().vlen_and_reference_sizes.vlen as usize).max(1);
     let elements: Vec<&[u8]> = bytes.chunks_exact(size).take(MAX_ELEMENTS).collect();
     let _ = store.read_blobs(&elements, &mut |_, _| {});
 }

@@ -65,7 +65,7 @@ pub fn test_persistence(lab: &impl StoreFixture) {
 /// A reader sees an extent after the writer's flush and its own refresh, whole, and cannot write.
 pub fn test_live_reads(lab: &impl StoreFixture) {
     let writer = lab.create();
-    if !writer.session().capabilities.live {
+    if !writer.session().capabilities.supports_live_reads {
         return;
     }
     let data = make(&writer, "data", unlimited_spec(&[0], &[2]));

@@ -59,8 +59,8 @@ pub fn test_types_read_back(lab: &impl StoreFixture) {
     let store = lab.create();
     let (mut made, root) = (Vec::new(), store.session().root);
     for (at, plain) in types() {
-        let datatype =
-            plain.with_vlen_and_reference_sizes(VlenAndReferenceSizes::default(), store.session().element_sizes);
+        let datatype = plain
+            .with_vlen_and_reference_sizes(VlenAndReferenceSizes::default(), store.session().vlen_and_reference_sizes);
         let spec = rows(datatype.clone(), 2);
         match store.writer().unwrap().create(&NewObject::linked(root, &name(at), &spec.into())) {
             Ok(id) => {
@@ -78,7 +78,7 @@ pub fn test_types_read_back(lab: &impl StoreFixture) {
     assert!(!made.is_empty());
     store.close().unwrap();
     let store = lab.reopen(store);
-    let forms = store.session().element_sizes;
+    let forms = store.session().vlen_and_reference_sizes;
     for (at, plain, datatype) in made {
         let id = find(&store, at);
         let data = store.dataset(id).unwrap();

@@ -127,11 +127,11 @@ impl ChunkStore for MemoryChunks {
     }
 
     /// Each chunk without filters is whole in memory, whatever part of it is written.
-    fn check_chunk(&self, coord: &ChunkCoord) -> Result<()> {
+    fn check_chunk_storable(&self, coord: &ChunkCoord) -> Result<()> {
         let state = self.read_state()?;
         let spec = &state.dataset(self.id)?.spec;
         if spec.filters.is_empty() {
-            self.file.max_allocation.check(spec.checked_chunk_bytes(coord)?)?;
+            self.file.max_allocation.check(spec.chunk_bytes_at(coord)?)?;
         }
         Ok(())
     }
@@ -198,9 +198,10 @@ impl ChunkStore for MemoryChunks {
         if !batch.writes.is_empty() || batch.extent.is_some() {
             state.changed.insert(self.id);
         }
-        batch.after.iter().try_for_each(|earlier| state.dataset(*earlier).map(drop))?;
+        batch.publish_after.iter().try_for_each(|earlier| state.dataset(*earlier).map(drop))?;
         let after = &mut state.dataset_mut(self.id)?.publish_after;
-        after.extend(batch.after.iter().filter(|earlier| !after.contains(earlier)).copied().collect::<Vec<_>>());
+        after
+            .extend(batch.publish_after.iter().filter(|earlier| !after.contains(earlier)).copied().collect::<Vec<_>>());
         if batch.publish.is_some() {
             self.file.count_change_or_fail()?;
             state.publish(self.id)?;

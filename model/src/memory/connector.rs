@@ -38,7 +38,7 @@ enum MemoryOpenError {
     #[error("the file exists")]
     Exists,
     #[error("this process has the file open for writing")]
-    MemtableEntry,
+    Written,
     #[error("this process has the file open for reading")]
     Read,
 }
@@ -48,7 +48,7 @@ impl From<MemoryOpenError> for OpenError {
         let kind = match error {
             MemoryOpenError::NotThere => StoreErrorKind::NotFound,
             MemoryOpenError::Exists => StoreErrorKind::AlreadyExists,
-            MemoryOpenError::MemtableEntry | MemoryOpenError::Read => {
+            MemoryOpenError::Written | MemoryOpenError::Read => {
                 StoreErrorKind::InUse(vec![FileHolderProcess::this_process()])
             }
         };
@@ -77,7 +77,7 @@ impl NamedFile {
     }
 
     fn check_unwritten(&self) -> Result<(), MemoryOpenError> {
-        if self.file.state.lock().has_writer { Err(MemoryOpenError::MemtableEntry) } else { Ok(()) }
+        if self.file.state.lock().has_writer { Err(MemoryOpenError::Written) } else { Ok(()) }
     }
 
     fn check_unused(&mut self) -> Result<(), MemoryOpenError> {

@@ -85,20 +85,20 @@ impl MemoryDataset {
             ChunkWrite::Whole { coord, filter_mask, bytes } => {
                 self.put_chunk(coord, (filter_mask, bytes.into()), staging)
             }
-            ChunkWrite::Consecutive { first, size, bytes } => {
+            ChunkWrite::AlongFirstDim { first, size, bytes } => {
                 let at = first.scaled().first().copied().unwrap_or_default();
                 for (at, chunk) in (at..).zip(bytes.chunks(size.max(1))) {
                     let coord = first.with_index(0, at);
-                    self.spec.checked_chunk_bytes(&coord)?;
+                    self.spec.chunk_bytes_at(&coord)?;
                     self.put_chunk(&coord, (0, chunk.into()), staging);
                 }
             }
-            ChunkWrite::Part { coord, at, bytes, .. } => {
+            ChunkWrite::ByteRange { coord, at, bytes, .. } => {
                 let chunk = self.chunk_to_change(coord, staging, limit)?;
                 chunk[at as usize..at as usize + bytes.len()].copy_from_slice(bytes);
             }
             ChunkWrite::Block { coord, start, count, bytes } => {
-                let sides = self.spec.chunk_dims().unwrap_or_default().to_vec();
+                let sides = self.spec.chunk_dims_or_extent().unwrap_or_default().to_vec();
                 let size = self.spec.datatype.size() as usize;
                 let chunk = self.chunk_to_change(coord, staging, limit)?;
                 put_block(chunk, &sides, (start, count), bytes, size);
@@ -109,15 +109,15 @@ impl MemoryDataset {
 
     /// Refuses what the store does not take.
     fn check_write(&self, write: &ChunkWrite<'_>, behavior: MemoryStoreCapabilities) -> Result<()> {
-        let whole = self.spec.checked_chunk_bytes(write.first_coord())?;
+        let whole = self.spec.chunk_bytes_at(write.first_coord())?;
         // Chunks that the store encodes come to it as if there were no filters.
         let is_decoded = self.spec.filters.is_empty() || behavior.encoding == ChunkEncodedBy::Store;
         let is_valid = match (*write, behavior.partial_writes) {
             (ChunkWrite::Whole { bytes, filter_mask, .. }, _) => {
                 !is_decoded || bytes.len() as u64 == whole && (filter_mask == 0 || self.spec.filters.is_empty())
             }
-            (ChunkWrite::Consecutive { size, .. }, _) => !is_decoded || size as u64 == whole,
-            (ChunkWrite::Part { at, bytes, .. }, PartialWrites::Bytes { multiple_of }) => {
+            (ChunkWrite::AlongFirstDim { size, .. }, _) => !is_decoded || size as u64 == whole,
+            (ChunkWrite::ByteRange { at, bytes, .. }, PartialWrites::Bytes { multiple_of }) => {
                 let end = at.checked_add(bytes.len() as u64).filter(|end| *end <= whole && is_decoded);
                 let is_cut = |end: u64| end.is_multiple_of(multiple_of) || end == whole;
                 end.is_some_and(|end| at.is_multiple_of(multiple_of) && is_cut(end))
@@ -125,7 +125,7 @@ impl MemoryDataset {
             (ChunkWrite::Block { start, count, bytes, .. }, PartialWrites::Blocks) => {
                 is_decoded && self.is_block(start, count, bytes.len() as u64)
             }
-            (ChunkWrite::Part { .. } | ChunkWrite::Block { .. }, _) => {
+            (ChunkWrite::ByteRange { .. } | ChunkWrite::Block { .. }, _) => {
                 return Err(Error::Unsupported("a part of a chunk in this form"));
             }
         };
@@ -137,7 +137,7 @@ impl MemoryDataset {
 
     /// Whether a box lies in a chunk and has so many bytes.
     fn is_block(&self, start: &[u64], count: &[u64], bytes: u64) -> bool {
-        let Some(sides) = self.spec.chunk_dims() else { return false };
+        let Some(sides) = self.spec.chunk_dims_or_extent() else { return false };
         let fits =
             |((start, count), side): ((&u64, &u64), &u64)| start.checked_add(*count).is_some_and(|end| end <= *side);
         let size = count.iter().try_fold(u64::from(self.spec.datatype.size()), |n, count| n.checked_mul(*count));
@@ -169,7 +169,7 @@ impl MemoryDataset {
             let chunk = match self.chunk(coord, true) {
                 Some(committed) => committed.clone(),
                 None => {
-                    let mut chunk = limit.zeroed(self.spec.checked_chunk_bytes(coord)?)?;
+                    let mut chunk = limit.zeroed(self.spec.chunk_bytes_at(coord)?)?;
                     self.spec.fill_into(0, &mut chunk);
                     (0, chunk)
                 }
@@ -192,7 +192,7 @@ impl MemoryDataset {
         if !shape.resize(dims) {
             return Err(Error::Invalid(format!("{dims:?} is not within the maximum {:?}", shape.max_dims())));
         }
-        let Some(grid) = spec.grid() else { return Ok(()) };
+        let Some(grid) = spec.grid_or_single_chunk() else { return Ok(()) };
         let counts = grid.chunk_counts(dims);
         let is_outside = |coord: &ChunkCoord| coord.scaled().iter().zip(&counts).any(|(at, n)| at >= n);
         match behavior.staging {

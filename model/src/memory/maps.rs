@@ -73,7 +73,7 @@ impl MapStore for MemoryStore {
         let mut bytes = Vec::new();
         for (key, value) in view.pairs.range(bounds) {
             let key = view.order.decode(key, &mut bytes)?;
-            if !each(key, if scan.values { value } else { &[] }) {
+            if !each(key, if scan.with_values { value } else { &[] }) {
                 break;
             }
         }

@@ -43,7 +43,7 @@ fn capabilities(behavior: MemoryStoreCapabilities, mode: Mode) -> Capabilities {
         commit: ConsistencyScope::Object,
         view: ConsistencyScope::Object,
         durability: DurabilitySupport::Never,
-        live: true,
+        supports_live_reads: true,
         limits: StoreSizeLimits::NONE,
     }
 }

@@ -79,7 +79,7 @@ impl MemoryObject {
                 LinkTarget::Hard(id) => Some(id),
                 _ => None,
             })),
-            MemoryBody::Dataset(stored) => held.extend(stored.spec.committed),
+            MemoryBody::Dataset(stored) => held.extend(stored.spec.committed_datatype),
             MemoryBody::Datatype(_) | MemoryBody::Map(_) => {}
         }
         held
@@ -164,14 +164,14 @@ impl MemoryState {
             }
             ObjectKindSpec::Dataset(spec) => {
                 spec.check()?;
-                self.check_committed(spec.committed, &spec.datatype)?;
+                self.check_committed(spec.committed_datatype, &spec.datatype)?;
                 MemoryBody::Dataset(Box::new(MemoryDataset::new((**spec).clone())))
             }
         };
         let id = ObjectId(self.next_id);
         self.next_id += 1;
         if let ObjectKindSpec::Dataset(spec) = &spec.body {
-            self.add_hard_link(spec.committed)?;
+            self.add_hard_link(spec.committed_datatype)?;
         }
         self.objects.insert(id, MemoryObject::new(spec, body));
         Ok(id)

@@ -14,7 +14,7 @@ impl StoreWriter for MemoryStore {
         if let Some((group, name)) = new.link {
             state.check_new_link(group, name)?;
         }
-        let elements = new.elements.map(|elements| match &new.spec.body {
+        let elements = new.compact_elements.map(|elements| match &new.spec.body {
             ObjectKindSpec::Dataset(spec) if spec.layout == Layout::Compact => Ok((elements, spec.dataspace.rank())),
             _ => Err(Error::Invalid("only a compact dataset is made with its elements".into())),
         });

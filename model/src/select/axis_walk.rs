@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::pattern::Pattern;
-use super::{ElementRun, StridedRun};
+use super::{ElementRun, StridedRuns};
 
 /// The selected indices of a chunk along one dimension.
 pub(super) struct AxisSelection<'a> {
@@ -61,27 +61,45 @@ impl AxisSelection<'_> {
 
 /// Calls `each` with the runs of elements along these dimensions, of which the last one is the innermost, from `at` in
 /// the chunk and `place` in the destination on.
-pub(super) fn for_each_strided_run(sides: &[AxisSelection<'_>], at: u64, place: u64, each: &mut dyn FnMut(StridedRun)) {
+pub(super) fn for_each_strided_run(
+    sides: &[AxisSelection<'_>],
+    at: u64,
+    place: u64,
+    each: &mut dyn FnMut(StridedRuns),
+) {
     match sides {
-        [] => each(ElementRun { at, dest: place, len: 1 }.into()),
+        [] => each(ElementRun { offset_in_chunk: at, offset_in_selection: place, len: 1 }.into()),
         [side, last] if last.is_segment() => {
             let (last_at, last_place) = last.at(last.positions.start);
             let len = (last.positions.end - last.positions.start) * last.chunk_stride;
             // One run in each row.
             side.for_each_step(|p, count, stride| {
                 let (row_at, row_place) = side.at(p);
-                let run = ElementRun { at: at + row_at + last_at, dest: place + row_place + last_place, len };
-                each(StridedRun { run, count, at_stride: stride, dest_stride: side.place_stride });
+                let run = ElementRun {
+                    offset_in_chunk: at + row_at + last_at,
+                    offset_in_selection: place + row_place + last_place,
+                    len,
+                };
+                each(StridedRuns {
+                    first_run: run,
+                    count,
+                    stride_in_chunk: stride,
+                    stride_in_selection: side.place_stride,
+                });
             });
         }
         [side] => side.for_each_block(|p, len, count| {
             let (run_at, run_place) = side.at(p);
-            let run = ElementRun { at: at + run_at, dest: place + run_place, len: len * side.chunk_stride };
+            let run = ElementRun {
+                offset_in_chunk: at + run_at,
+                offset_in_selection: place + run_place,
+                len: len * side.chunk_stride,
+            };
             each(match count {
                 1 => run.into(),
                 _ => {
                     let (at_stride, place_stride) = (side.pattern.stride * side.chunk_stride, len * side.place_stride);
-                    StridedRun { run, count, at_stride, dest_stride: place_stride }
+                    StridedRuns { first_run: run, count, stride_in_chunk: at_stride, stride_in_selection: place_stride }
                 }
             });
         }),

@@ -3,7 +3,7 @@
 use std::iter;
 use std::ops::Range;
 
-use super::{SelectDims, StridedRun, row_major_strides};
+use super::{SelectDims, StridedRuns, row_major_strides};
 use crate::Block;
 
 /// The boxes that a run of elements is made of, in order, in a chunk of these sides (`[rank]`, elements): the largest
@@ -31,8 +31,11 @@ pub fn split_run_into_blocks(sides: &[u64], run: Range<u64>) -> impl Iterator<It
 }
 
 /// The box that runs make in a chunk of these sides, if they make one.
-pub fn strided_run_as_block(sides: &[u64], runs: &StridedRun) -> Option<Block> {
-    let mut boxes = split_run_into_blocks(sides, runs.run.at..runs.run.at + runs.run.len);
+pub fn strided_run_as_block(sides: &[u64], runs: &StridedRuns) -> Option<Block> {
+    let mut boxes = split_run_into_blocks(
+        sides,
+        runs.first_run.offset_in_chunk..runs.first_run.offset_in_chunk + runs.first_run.len,
+    );
     let mut block = boxes.next()?;
     if boxes.next().is_some() {
         return None;
@@ -42,7 +45,7 @@ pub fn strided_run_as_block(sides: &[u64], runs: &StridedRun) -> Option<Block> {
     }
     let is_axis = |dim: &usize| {
         block.count[..=*dim].iter().all(|count| *count == 1)
-            && row_major_strides(sides)[*dim] == runs.at_stride
+            && row_major_strides(sides)[*dim] == runs.stride_in_chunk
             && block.start[*dim].checked_add(runs.count).is_some_and(|end| end <= sides[*dim])
     };
     let axis = (0..sides.len()).find(is_axis)?;
@@ -61,7 +64,7 @@ mod tests {
     fn elements(sides: &[u64], block: &Block) -> Vec<u64> {
         let mut elements = Vec::new();
         let selected = Selection::block(&block.start, &block.count).bind(sides).unwrap();
-        selected.for_each_run(|run| elements.extend(run.at..run.at + run.len));
+        selected.for_each_run(|run| elements.extend(run.offset_in_chunk..run.offset_in_chunk + run.len));
         elements
     }
 
@@ -89,9 +92,9 @@ mod tests {
             // Half of the strides are those of a dimension.
             let at_stride = row_major_strides(&sides).get(axis).copied().unwrap_or(len + gap).max(len);
             let count = count.min((all - at - len) / at_stride + 1);
-            let runs = StridedRun { run: ElementRun { at, dest: 0, len }, count, at_stride, dest_stride: len };
+            let runs = StridedRuns { first_run: ElementRun { offset_in_chunk: at, offset_in_selection: 0, len }, count, stride_in_chunk: at_stride, stride_in_selection: len };
             if let Some(block) = strided_run_as_block(&sides, &runs) {
-                let want: Vec<_> = runs.runs().flat_map(|run| run.at..run.at + run.len).collect();
+                let want: Vec<_> = runs.runs().flat_map(|run| run.offset_in_chunk..run.offset_in_chunk + run.len).collect();
                 prop_assert_eq!(elements(&sides, &block), want);
             }
         }

@@ -8,7 +8,7 @@ const EXTENT: [u64; 3] = [4, 5, 6];
 fn elements(selection: &Selection) -> Vec<bool> {
     let mut found = vec![false; EXTENT.iter().product::<u64>() as usize];
     selection.bind(&EXTENT).unwrap().for_each_run(|run| {
-        found[run.at as usize..(run.at + run.len) as usize].fill(true);
+        found[run.offset_in_chunk as usize..(run.offset_in_chunk + run.len) as usize].fill(true);
     });
     found
 }

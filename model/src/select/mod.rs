@@ -22,7 +22,7 @@ use std::ops::Range;
 
 pub use blocks::{split_run_into_blocks, strided_run_as_block};
 pub use error::SelectionError;
-pub use runs::{ElementRun, StridedRun};
+pub use runs::{ElementRun, StridedRuns};
 pub(crate) use strides::{SelectDims, row_major_strides};
 
 use smallvec::SmallVec;
@@ -230,13 +230,18 @@ impl BoundSelection {
     pub fn for_each_shared(&self, other: &BoundSelection, mut each: impl FnMut(u64, u64, u64)) {
         let mut theirs = Vec::new();
         other.for_each_run(|run| theirs.push(run));
-        theirs.sort_unstable_by_key(|run| run.at);
+        theirs.sort_unstable_by_key(|run| run.offset_in_chunk);
         self.for_each_run(|run| {
-            let end = run.at + run.len;
-            let first = theirs.partition_point(|other| other.at + other.len <= run.at);
-            for other in theirs[first..].iter().take_while(|other| other.at < end) {
-                let (from, to) = (run.at.max(other.at), end.min(other.at + other.len));
-                each(run.dest + (from - run.at), other.dest + (from - other.at), to - from);
+            let end = run.offset_in_chunk + run.len;
+            let first = theirs.partition_point(|other| other.offset_in_chunk + other.len <= run.offset_in_chunk);
+            for other in theirs[first..].iter().take_while(|other| other.offset_in_chunk < end) {
+                let (from, to) =
+                    (run.offset_in_chunk.max(other.offset_in_chunk), end.min(other.offset_in_chunk + other.len));
+                each(
+                    run.offset_in_selection + (from - run.offset_in_chunk),
+                    other.offset_in_selection + (from - other.offset_in_chunk),
+                    to - from,
+                );
             }
         });
     }
@@ -322,9 +327,9 @@ impl ChunkSplit<'_> {
         }
         let (mut places, mut in_order) = (None::<Range<u64>>, true);
         self.for_each_run(chunk, |run| {
-            let places = places.get_or_insert(run.dest..run.dest);
-            in_order &= run.dest == places.end;
-            places.end = run.dest + run.len;
+            let places = places.get_or_insert(run.offset_in_selection..run.offset_in_selection);
+            in_order &= run.offset_in_selection == places.end;
+            places.end = run.offset_in_selection + run.len;
         });
         places.filter(|_| in_order)
     }
@@ -338,9 +343,9 @@ impl ChunkSplit<'_> {
         // Points come as they lie in the chunk, and boxes do not overlap.
         let (mut elements, mut end) = (0, 0);
         self.for_each_run(chunk, |run| {
-            if run.at >= end {
+            if run.offset_in_chunk >= end {
                 elements += run.len;
-                end = run.at + run.len;
+                end = run.offset_in_chunk + run.len;
             }
         });
         elements
@@ -349,13 +354,13 @@ impl ChunkSplit<'_> {
     /// Calls `each` with the runs of elements in a chunk, in row-major order; points at one place in the order given.
     pub fn for_each_run(&self, chunk: &ChunkCoord, mut each: impl FnMut(ElementRun)) {
         self.for_each_strided(chunk, |strided| match strided {
-            StridedRun { run, count: 1, .. } => each(run),
+            StridedRuns { first_run: run, count: 1, .. } => each(run),
             strided => strided.runs().for_each(&mut each),
         });
     }
 
     /// As [`for_each_run`](Self::for_each_run), with those that are equally far apart together.
-    pub fn for_each_strided(&self, chunk: &ChunkCoord, mut each: impl FnMut(StridedRun)) {
+    pub fn for_each_strided(&self, chunk: &ChunkCoord, mut each: impl FnMut(StridedRuns)) {
         if self.selected.elements == 0 || chunk.rank() != self.grid.chunk_dims().len() {
             return;
         }

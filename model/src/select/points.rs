@@ -66,7 +66,7 @@ pub(super) fn for_each_run(
     let rest = &order[order.partition_point(|point| compare(point) == Ordering::Less)..];
     let Some(first) = rest.first().filter(|point| compare(point) == Ordering::Equal) else { return };
     for point in rest.iter().take_while(|point| point.chunk == first.chunk) {
-        each(ElementRun { at: point.at, dest: point.place as u64, len: 1 });
+        each(ElementRun { offset_in_chunk: point.at, offset_in_selection: point.place as u64, len: 1 });
     }
 }
 
@@ -74,7 +74,7 @@ pub(super) fn for_each_run(
 pub(super) fn emit_run(points: &[SelectDims], i: usize, grid: &ChunkGrid, each: &mut dyn FnMut(ElementRun)) {
     let within = points[i].iter().zip(grid.chunk_dims()).map(|(at, size)| at % size);
     let at = within.zip(&row_major_strides(grid.chunk_dims())).map(|(at, stride)| at * stride).sum();
-    each(ElementRun { at, dest: i as u64, len: 1 });
+    each(ElementRun { offset_in_chunk: at, offset_in_selection: i as u64, len: 1 });
 }
 
 fn scaled_coord<'a>(point: &'a [u64], grid: &'a ChunkGrid) -> impl Iterator<Item = u64> + 'a {

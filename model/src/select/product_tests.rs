@@ -12,9 +12,10 @@ fn product(extent: &[u64]) -> BoxedStrategy<Vec<(Vec<u64>, DimIndices)>> {
             .prop_map(|list| (list.clone(), DimIndices::List(list.into())));
         let steps = (0..=n, 1..4u64).prop_map(move |(start, stride)| {
             let indices = (start..n).step_by(stride as usize).collect();
-            (indices, DimIndices::Blocks { start, stride, count: UNLIMITED, block: 1 })
+            (indices, DimIndices::StridedBlocks { start, stride, count: UNLIMITED, block: 1 })
         });
-        let run = Just(((0..n).collect(), DimIndices::Blocks { start: 0, stride: 1, count: 1, block: UNLIMITED }));
+        let run =
+            Just(((0..n).collect(), DimIndices::StridedBlocks { start: 0, stride: 1, count: 1, block: UNLIMITED }));
         prop_oneof![2 => list, 1 => steps, 1 => run]
     };
     extent.iter().map(|n| dim(*n)).collect::<Vec<_>>().boxed()
@@ -67,7 +68,7 @@ proptest! {
                 Some(run) => prop_assert_eq!(&runs, &[run]),
                 None => prop_assert_ne!(runs.len(), 1),
             }
-            let places: Vec<u64> = runs.iter().flat_map(|run| run.dest..run.dest + run.len).collect();
+            let places: Vec<u64> = runs.iter().flat_map(|run| run.offset_in_selection..run.offset_in_selection + run.len).collect();
             if let Some(range) = cut.dest_range(coord, coord.rank()) {
                 prop_assert_eq!(&places, &range.collect::<Vec<_>>());
             }
@@ -75,7 +76,7 @@ proptest! {
             prop_assert_eq!(cut.distinct_elements_in(coord), distinct.len() as u64);
             for run in &runs {
                 for i in 0..run.len {
-                    let before = filled[(run.dest + i) as usize].replace((coord.clone(), run.at + i));
+                    let before = filled[(run.offset_in_selection + i) as usize].replace((coord.clone(), run.offset_in_chunk + i));
                     prop_assert!(before.is_none(), "a place is filled once");
                 }
             }
@@ -102,7 +103,7 @@ proptest! {
         prop_assert_eq!(selected.bounds().map(|(lo, hi)| lo.into_iter().zip(hi).collect::<Vec<_>>()), bounds);
         let boxes = selected.to_selection().unwrap().bind(&extent).unwrap();
         let mut found = Vec::new();
-        boxes.for_each_run(|run| found.extend(run.at..run.at + run.len));
+        boxes.for_each_run(|run| found.extend(run.offset_in_chunk..run.offset_in_chunk + run.len));
         let strides = row_major_strides(&extent);
         let linear = |at: &SelectDims| at.iter().zip(&strides).map(|(at, stride)| at * stride).sum::<u64>();
         prop_assert_eq!(found, want.iter().map(linear).collect::<Vec<_>>());

@@ -6,7 +6,7 @@ use smallvec::SmallVec;
 
 use super::axis_walk::{AxisSelection, for_each_strided_run};
 use super::pattern::Pattern;
-use super::{ElementRun, SelectDims, SelectionError, StridedRun, row_major_strides};
+use super::{ElementRun, SelectDims, SelectionError, StridedRuns, row_major_strides};
 use crate::{Block, ChunkCoord, ChunkGrid, DimIndices, Hyperslab};
 
 /// How the selected elements lie in a chunk.
@@ -53,7 +53,7 @@ impl RegularSelection {
         }
         let pattern = |(dim, (indices, extent)): (usize, (&DimIndices, &u64))| match indices {
             DimIndices::List(indices) => Pattern::of_list(dim, indices, *extent),
-            DimIndices::Blocks { start, stride, count, block } => {
+            DimIndices::StridedBlocks { start, stride, count, block } => {
                 Pattern::new(dim, *start, *stride, *count, *block, *extent)
             }
         };
@@ -102,7 +102,7 @@ impl RegularSelection {
 
     /// The chunk that has all selected elements, of which there are some, and their run, if it is one of each.
     pub(super) fn single_chunk_run(&self, grid: &ChunkGrid) -> Option<(ChunkCoord, ElementRun)> {
-        let mut run = ElementRun { at: 0, dest: 0, len: 1 };
+        let mut run = ElementRun { offset_in_chunk: 0, offset_in_selection: 0, len: 1 };
         let (mut scaled, mut chunk_stride) = (SelectDims::from_elem(0, self.patterns.len()), 1u64);
         // Whether dimensions behind are not taken whole.
         let mut is_part = false;
@@ -115,7 +115,7 @@ impl RegularSelection {
                 return None;
             }
             is_part |= pattern.len != size;
-            run.at += at * chunk_stride;
+            run.offset_in_chunk += at * chunk_stride;
             run.len *= pattern.len;
             chunk_stride = chunk_stride.saturating_mul(size);
         }
@@ -141,7 +141,7 @@ impl RegularSelection {
 
     /// The selected elements of a chunk, if they are one run.
     pub(super) fn single_run(&self, grid: &ChunkGrid, chunk: &ChunkCoord) -> Option<ElementRun> {
-        let mut run = ElementRun { at: 0, dest: 0, len: 1 };
+        let mut run = ElementRun { offset_in_chunk: 0, offset_in_selection: 0, len: 1 };
         let (mut chunk_stride, mut place_stride) = (1u64, 1u64);
         // Dimensions behind this one are taken whole, as [`ChunkOverlap::inner`] has it.
         let mut inner = None;
@@ -160,8 +160,8 @@ impl RegularSelection {
             if len != size || len != pattern.len {
                 inner.get_or_insert(dim);
             }
-            run.at += (pattern.index_at(range.start) - lo) * chunk_stride;
-            run.dest += pattern.place_of(range.start) * place_stride;
+            run.offset_in_chunk += (pattern.index_at(range.start) - lo) * chunk_stride;
+            run.offset_in_selection += pattern.place_of(range.start) * place_stride;
             run.len *= len;
             chunk_stride = chunk_stride.saturating_mul(size);
             place_stride = place_stride.saturating_mul(pattern.len);
@@ -204,7 +204,7 @@ impl RegularSelection {
             .product()
     }
 
-    pub(super) fn for_each_strided(&self, grid: &ChunkGrid, chunk: &ChunkCoord, each: &mut dyn FnMut(StridedRun)) {
+    pub(super) fn for_each_strided(&self, grid: &ChunkGrid, chunk: &ChunkCoord, each: &mut dyn FnMut(StridedRuns)) {
         let Some(ChunkOverlap { lo, positions, inner }) = self.chunk_overlap(grid, chunk) else { return };
         let (chunk_strides, place_strides) = (row_major_strides(grid.chunk_dims()), row_major_strides(&self.dims()));
         let side = |dim: usize| AxisSelection {

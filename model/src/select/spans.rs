@@ -158,7 +158,7 @@ impl SpanTree {
 
     pub(super) fn for_each_run(&self, grid: &ChunkGrid, chunk: &ChunkCoord, each: &mut dyn FnMut(ElementRun)) {
         if self.scalar {
-            return each(ElementRun { at: 0, dest: 0, len: 1 });
+            return each(ElementRun { offset_in_chunk: 0, offset_in_selection: 0, len: 1 });
         }
         let lo = grid.start_of(chunk);
         SpanWalk { lo: &lo, sizes: grid.chunk_dims(), strides: &row_major_strides(grid.chunk_dims()), each }
@@ -187,7 +187,11 @@ impl SpanWalk<'_> {
             let (from, to) = (span.lo.max(lo), span.hi.min(hi));
             let place = |index: u64| place + span.before + (index - span.lo) * span.weight();
             match &span.below {
-                None => (self.each)(ElementRun { at: at + (from - lo), dest: place(from), len: to - from }),
+                None => (self.each)(ElementRun {
+                    offset_in_chunk: at + (from - lo),
+                    offset_in_selection: place(from),
+                    len: to - from,
+                }),
                 Some(below) => {
                     for index in from..to {
                         self.emit_runs(below, dim + 1, at + (index - lo) * stride, place(index));

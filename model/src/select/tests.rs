@@ -52,8 +52,8 @@ fn check(selection: &Selection, extent: &[u64], chunk: &[u64]) {
 
     let mut got = Vec::new();
     selected.for_each_run(|run| {
-        assert_eq!(run.dest, got.len() as u64, "runs fill the destination in order");
-        got.extend(run.at..run.at + run.len);
+        assert_eq!(run.offset_in_selection, got.len() as u64, "runs fill the destination in order");
+        got.extend(run.offset_in_chunk..run.offset_in_chunk + run.len);
     });
     assert_eq!(got, want.iter().map(|at| linear(at, extent)).collect::<Vec<_>>());
 
@@ -75,14 +75,15 @@ fn check(selection: &Selection, extent: &[u64], chunk: &[u64]) {
         let start: SelectDims = first.iter().zip(&block.start).map(|(chunk, at)| chunk + at).collect();
         let all = Selection::block(&start, &block.count).bind(extent).unwrap();
         let mut elements = Vec::new();
-        all.for_each_run(|run| elements.extend(run.at..run.at + run.len));
+        all.for_each_run(|run| elements.extend(run.offset_in_chunk..run.offset_in_chunk + run.len));
         assert_eq!(elements, got, "the box has the elements in their order");
     }
     let mut filled = vec![None; want.len()];
     for coord in &chunks {
         let mut runs = Vec::new();
         cut.for_each_run(coord, |run| runs.push(run));
-        let distinct: BTreeSet<u64> = runs.iter().flat_map(|run| run.at..run.at + run.len).collect();
+        let distinct: BTreeSet<u64> =
+            runs.iter().flat_map(|run| run.offset_in_chunk..run.offset_in_chunk + run.len).collect();
         assert_eq!(cut.distinct_elements_in(coord), distinct.len() as u64, "an element counts once");
         match cut.single_run(coord) {
             Some(run) => assert_eq!(runs, [run]),
@@ -90,8 +91,8 @@ fn check(selection: &Selection, extent: &[u64], chunk: &[u64]) {
         }
         cut.for_each_run(coord, |run| {
             for i in 0..run.len {
-                let slot = &mut filled[(run.dest + i) as usize];
-                assert!(slot.replace((coord.clone(), run.at + i)).is_none(), "a place is filled once");
+                let slot = &mut filled[(run.offset_in_selection + i) as usize];
+                assert!(slot.replace((coord.clone(), run.offset_in_chunk + i)).is_none(), "a place is filled once");
             }
         });
     }
@@ -214,8 +215,8 @@ proptest! {
             }
         }
         let (mut here, mut there) = (Vec::new(), Vec::new());
-        ours.for_each_run(|run| here.extend(run.at..run.at + run.len));
-        theirs.for_each_run(|run| there.extend(run.at..run.at + run.len));
+        ours.for_each_run(|run| here.extend(run.offset_in_chunk..run.offset_in_chunk + run.len));
+        theirs.for_each_run(|run| there.extend(run.offset_in_chunk..run.offset_in_chunk + run.len));
         prop_assert_eq!(here.into_iter().zip(there).collect::<Vec<_>>(), want);
     }
 }
@@ -229,7 +230,7 @@ fn takes_whole_rows_as_one_run() {
     let selected = Selection::block(&[1, 0, 0], &[3, 4, 5]).bind(&[10, 4, 5]).unwrap();
     let mut runs = Vec::new();
     selected.for_each_run(|run| runs.push(run));
-    assert_eq!(runs, [ElementRun { at: 20, dest: 0, len: 60 }]);
+    assert_eq!(runs, [ElementRun { offset_in_chunk: 20, offset_in_selection: 0, len: 60 }]);
 }
 
 #[test]
@@ -243,7 +244,10 @@ fn unlimited_counts_reach_to_the_end() {
     let slab =
         Hyperslab { start: smallvec![1], stride: smallvec![4], count: smallvec![UNLIMITED], block: smallvec![3] };
     let mut got = Vec::new();
-    Selection::Hyperslab(slab).bind(&[11]).unwrap().for_each_run(|run| got.extend(run.at..run.at + run.len));
+    Selection::Hyperslab(slab)
+        .bind(&[11])
+        .unwrap()
+        .for_each_run(|run| got.extend(run.offset_in_chunk..run.offset_in_chunk + run.len));
     assert_eq!(got, [1, 2, 3, 5, 6, 7, 9, 10]);
     let slab =
         Hyperslab { start: smallvec![2], stride: smallvec![1], count: smallvec![1], block: smallvec![UNLIMITED] };
@@ -260,7 +264,10 @@ fn a_stride_beyond_every_extent_is_that_of_one_block() {
             block: smallvec![block, 2],
         };
         let mut got = Vec::new();
-        Selection::Hyperslab(slab).bind(&[5, 4]).unwrap().for_each_run(|run| got.extend(run.at..run.at + run.len));
+        Selection::Hyperslab(slab)
+            .bind(&[5, 4])
+            .unwrap()
+            .for_each_run(|run| got.extend(run.offset_in_chunk..run.offset_in_chunk + run.len));
         assert_eq!(got, if block == 1 { vec![13, 14] } else { vec![13, 14, 17, 18] });
     }
 }

@@ -12,7 +12,7 @@ pub struct ChunkBatch<'a> {
     pub extent: Option<&'a [u64]>,
     /// Datasets of the same store. What is changed of this dataset from now on is seen only after what was changed of
     /// these so far.
-    pub after: &'a [ObjectId],
+    pub publish_after: &'a [ObjectId],
     /// Whether to publish what was changed of the dataset, now and before, with whatever must be seen before it.
     pub publish: Option<PublishLevel>,
 }
@@ -20,7 +20,7 @@ pub struct ChunkBatch<'a> {
 impl ChunkBatch<'_> {
     /// Whether it changes anything, and is not only a publication.
     pub fn has_changes(&self) -> bool {
-        !self.writes.is_empty() || self.extent.is_some() || !self.after.is_empty()
+        !self.writes.is_empty() || self.extent.is_some() || !self.publish_after.is_empty()
     }
 }
 
@@ -38,7 +38,7 @@ pub enum ChunkWrite<'a> {
         bytes: &'a [u8],
     },
     /// Whole chunks of a dataset without filters that follow each other along the first dimension.
-    Consecutive {
+    AlongFirstDim {
         /// The first of them.
         first: &'a ChunkCoord,
         /// Bytes of each.
@@ -47,7 +47,7 @@ pub enum ChunkWrite<'a> {
         bytes: &'a [u8],
     },
     /// Part of a chunk of a dataset without filters. A chunk that is not there yet is filled with fill values first.
-    Part {
+    ByteRange {
         /// The chunk.
         coord: &'a ChunkCoord,
         /// Where the part begins in it (bytes).
@@ -78,8 +78,8 @@ impl ChunkWrite<'_> {
     pub fn first_coord(&self) -> &ChunkCoord {
         match self {
             ChunkWrite::Whole { coord, .. }
-            | ChunkWrite::Consecutive { first: coord, .. }
-            | ChunkWrite::Part { coord, .. }
+            | ChunkWrite::AlongFirstDim { first: coord, .. }
+            | ChunkWrite::ByteRange { coord, .. }
             | ChunkWrite::Block { coord, .. } => coord,
         }
     }

@@ -22,7 +22,7 @@ pub struct Capabilities {
     /// Whether commits outlast a power failure.
     pub durability: DurabilitySupport,
     /// Whether others can read while a session writes.
-    pub live: bool,
+    pub supports_live_reads: bool,
     /// What has a largest size.
     pub limits: StoreSizeLimits,
 }
@@ -119,17 +119,17 @@ pub enum DurabilitySupport {
 #[non_exhaustive]
 pub struct StoreSizeLimits {
     /// A chunk, decoded or encoded.
-    pub chunk: u64,
+    pub max_chunk_bytes: u64,
 }
 
 impl StoreSizeLimits {
     /// No limits.
-    pub const NONE: StoreSizeLimits = StoreSizeLimits { chunk: u64::MAX };
+    pub const NONE: StoreSizeLimits = StoreSizeLimits { max_chunk_bytes: u64::MAX };
 
     /// The same, with chunks of so many bytes at most.
     #[must_use]
     pub const fn with_max_chunk_bytes(self, bytes: u64) -> Self {
-        StoreSizeLimits { chunk: bytes }
+        StoreSizeLimits { max_chunk_bytes: bytes }
     }
 }
 

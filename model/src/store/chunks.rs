@@ -87,14 +87,14 @@ pub trait ChunkStore: Send + Sync + fmt::Debug {
     ///
     /// # Errors
     /// As [`ChunkStore::write`] refuses the chunk.
-    fn check_chunk(&self, _coord: &ChunkCoord) -> Result<()> {
+    fn check_chunk_storable(&self, _coord: &ChunkCoord) -> Result<()> {
         Ok(())
     }
 
     /// Whether a chunk of a dataset with filters that is not full yet is best stored without them, with all bits of its
     /// filter mask set, and filled by parts that lie beyond the extent. So it is where others follow the file and keep the
     /// space of each earlier form of the chunk from being used again. A store that returns `false` takes no such parts.
-    fn prefers_unfiltered_partial_chunks(&self) -> bool {
+    fn prefers_unfiltered_until_full(&self) -> bool {
         false
     }
 
@@ -119,9 +119,9 @@ impl dyn ChunkStore + '_ {
     ///
     /// # Errors
     /// As [`ChunkStore::write`].
-    pub fn write_consecutive_chunks(&self, first: &ChunkCoord, chunk_bytes: usize, bytes: &[u8]) -> Result<()> {
+    pub fn write_chunks_along_first_dim(&self, first: &ChunkCoord, chunk_bytes: usize, bytes: &[u8]) -> Result<()> {
         self.write(&ChunkBatch {
-            writes: &[ChunkWrite::Consecutive { first, size: chunk_bytes, bytes }],
+            writes: &[ChunkWrite::AlongFirstDim { first, size: chunk_bytes, bytes }],
             ..ChunkBatch::default()
         })
     }
@@ -130,9 +130,9 @@ impl dyn ChunkStore + '_ {
     ///
     /// # Errors
     /// As [`ChunkStore::write`].
-    pub fn write_part(&self, coord: &ChunkCoord, byte_offset: u64, bytes: &[u8]) -> Result<()> {
+    pub fn write_byte_range(&self, coord: &ChunkCoord, byte_offset: u64, bytes: &[u8]) -> Result<()> {
         self.write(&ChunkBatch {
-            writes: &[ChunkWrite::Part { coord, at: byte_offset, bytes, unseen: false }],
+            writes: &[ChunkWrite::ByteRange { coord, at: byte_offset, bytes, unseen: false }],
             ..ChunkBatch::default()
         })
     }
@@ -159,7 +159,7 @@ impl dyn ChunkStore + '_ {
     /// # Errors
     /// As [`ChunkStore::write`].
     pub fn add_publish_dependencies(&self, after: &[ObjectId]) -> Result<()> {
-        self.write(&ChunkBatch { after, ..ChunkBatch::default() })
+        self.write(&ChunkBatch { publish_after: after, ..ChunkBatch::default() })
     }
 
     /// Publishes what was changed.

@@ -98,20 +98,20 @@ pub struct MapScan<'a> {
     /// Where the keys end. A range that ends before it begins is empty.
     pub end: Bound<MapKey<'a>>,
     /// Whether values are read. Without, `each` gets no bytes of them.
-    pub values: bool,
+    pub with_values: bool,
     /// How much is fetched at a time.
     pub prefetch: MapPrefetch,
 }
 
 /// The range of ordered keys of a scan.
-pub type OrderedBounds = (Bound<Vec<u8>>, Bound<Vec<u8>>);
+pub type EncodedKeyBounds = (Bound<Vec<u8>>, Bound<Vec<u8>>);
 
 impl MapScan<'_> {
     /// The range as what [`OrderPreservingKeyCodec`] makes of its keys; `None` if no key can be in it.
     ///
     /// # Errors
     /// [`crate::Error::Invalid`] if its ends are no keys of this order.
-    pub fn encode_bounds(&self, order: &OrderPreservingKeyCodec) -> Result<Option<OrderedBounds>> {
+    pub fn encode_bounds(&self, order: &OrderPreservingKeyCodec) -> Result<Option<EncodedKeyBounds>> {
         let ordered = |bound: Bound<MapKey<'_>>| -> Result<_> {
             Ok(match bound {
                 Bound::Included(key) => Bound::Included(order.encode_to_vec(key)?),
@@ -134,7 +134,7 @@ impl MapScan<'_> {
 impl Default for MapScan<'_> {
     /// All pairs.
     fn default() -> Self {
-        MapScan { start: Bound::Unbounded, end: Bound::Unbounded, values: true, prefetch: MapPrefetch::default() }
+        MapScan { start: Bound::Unbounded, end: Bound::Unbounded, with_values: true, prefetch: MapPrefetch::default() }
     }
 }
 

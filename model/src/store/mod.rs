@@ -25,7 +25,7 @@ pub use capabilities::{
     SmallWritesStagedBy, StoreFeatures, StoreSizeLimits,
 };
 pub use chunks::ChunkStore;
-pub use maps::{MapEdit, MapPrefetch, MapScan, MapStore, OrderedBounds};
+pub use maps::{EncodedKeyBounds, MapEdit, MapPrefetch, MapScan, MapStore};
 pub use read_block::{check_block_in_chunk, read_block_by_runs};
 pub use read_each::read_chunks_sequentially;
 pub use reads::{ChunkBytes, ChunkReadRequest, ChunkSink};

@@ -16,7 +16,7 @@ pub fn check_block_in_chunk(
     buffer_bytes: usize,
 ) -> Result<(Vec<u64>, u64)> {
     let outside = || Error::Invalid(format!("no chunk has the block of {count:?} elements at {start:?}"));
-    let grid = spec.grid().ok_or_else(outside)?;
+    let grid = spec.grid_or_single_chunk().ok_or_else(outside)?;
     let (sides, size) = (grid.chunk_dims(), u64::from(spec.datatype.size()));
     let fits = |((start, count), side): ((&u64, &u64), &u64)| start.checked_add(*count).is_some_and(|end| end <= *side);
     if start.len() != sides.len() || count.len() != sides.len() || !start.iter().zip(count).zip(sides).all(fits) {

@@ -20,7 +20,7 @@ pub fn read_chunks_sequentially(
             each(number, None)?;
             continue;
         };
-        let part = wanted.part.clone().unwrap_or(0..chunk.size);
+        let part = wanted.byte_range.clone().unwrap_or(0..chunk.size);
         let len = part.end.saturating_sub(part.start);
         if (memory.len() as u64) < len {
             // The old memory goes first.

@@ -10,7 +10,7 @@ pub struct ChunkReadRequest<'a> {
     /// The chunk.
     pub coord: &'a ChunkCoord,
     /// Its stored bytes from here to there; `None` for all.
-    pub part: Option<Range<u64>>,
+    pub byte_range: Option<Range<u64>>,
 }
 
 /// What was found of a chunk.

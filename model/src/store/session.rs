@@ -14,11 +14,11 @@ pub struct SessionInfo {
     /// The group from which paths start.
     pub root: ObjectId,
     /// Sizes of elements that lead elsewhere.
-    pub element_sizes: VlenAndReferenceSizes,
+    pub vlen_and_reference_sizes: VlenAndReferenceSizes,
     /// What the session can do.
     pub capabilities: Capabilities,
     /// How the container was made: what only stores of the same kind understand.
-    pub settings: Settings,
+    pub creation_settings: Settings,
 }
 
 impl SessionInfo {
@@ -29,9 +29,9 @@ impl SessionInfo {
             location: None,
             mode,
             root,
-            element_sizes: VlenAndReferenceSizes::default(),
+            vlen_and_reference_sizes: VlenAndReferenceSizes::default(),
             capabilities,
-            settings: Settings::default(),
+            creation_settings: Settings::default(),
         }
     }
 }

@@ -27,14 +27,14 @@ pub unsafe trait MappedMemory: Send + Sync {
     }
 
     /// Fills `into` with the bytes from `at` on, also while others change or shorten the file. `false` if there are no
-    /// such bytes, or nothing can be copied so. Whether all of them were bytes of the file, [`MappedMemory::is_unaffected_by_truncation`]
+    /// such bytes, or nothing can be copied so. Whether all of them were bytes of the file, [`MappedMemory::has_not_been_truncated`]
     /// says afterwards.
     fn copy_to(&self, at: usize, into: &mut [u8]) -> bool;
 
     /// Whether the file has had all of these bytes until now, as far as copies have met them.
-    fn is_unaffected_by_truncation(&self) -> bool;
+    fn has_not_been_truncated(&self) -> bool;
 
-    /// Whether a copy has met bytes that the file does not have any more. Costs nothing, unlike [`MappedMemory::is_unaffected_by_truncation`].
+    /// Whether a copy has met bytes that the file does not have any more. Costs nothing, unlike [`MappedMemory::has_not_been_truncated`].
     fn has_faulted(&self) -> bool;
 }
 
@@ -53,9 +53,9 @@ impl SharedBytes {
         self.0.copy_to(at, into)
     }
 
-    /// Whether what was copied so far were bytes of the file, as [`MappedMemory::is_unaffected_by_truncation`].
-    pub fn is_unaffected_by_truncation(&self) -> bool {
-        self.0.is_unaffected_by_truncation()
+    /// Whether what was copied so far were bytes of the file, as [`MappedMemory::has_not_been_truncated`].
+    pub fn has_not_been_truncated(&self) -> bool {
+        self.0.has_not_been_truncated()
     }
 
     /// Whether a copy has met bytes that the file does not have any more, as [`MappedMemory::has_faulted`].
@@ -178,7 +178,7 @@ mod tests {
             false
         }
 
-        fn is_unaffected_by_truncation(&self) -> bool {
+        fn has_not_been_truncated(&self) -> bool {
             true
         }
 

@@ -11,24 +11,24 @@ pub struct NewObject<'a> {
     /// ends.
     pub link: Option<(ObjectId, &'a Name)>,
     /// All elements of a compact dataset, as they are stored. They are there when the link is.
-    pub elements: Option<&'a [u8]>,
+    pub compact_elements: Option<&'a [u8]>,
 }
 
 impl<'a> NewObject<'a> {
     /// An object with a link.
     pub fn linked(group: ObjectId, name: &'a Name, spec: &'a ObjectSpec) -> Self {
-        NewObject { spec, link: Some((group, name)), elements: None }
+        NewObject { spec, link: Some((group, name)), compact_elements: None }
     }
 
     /// An object that no link leads to yet.
     pub fn unlinked(spec: &'a ObjectSpec) -> Self {
-        NewObject { spec, link: None, elements: None }
+        NewObject { spec, link: None, compact_elements: None }
     }
 
     /// The same with these elements.
     #[must_use]
-    pub fn with_elements(self, elements: &'a [u8]) -> Self {
-        NewObject { elements: Some(elements), ..self }
+    pub fn with_compact_elements(self, elements: &'a [u8]) -> Self {
+        NewObject { compact_elements: Some(elements), ..self }
     }
 }
 
@@ -99,12 +99,12 @@ pub trait StoreWriter: Send + Sync {
     /// [`crate::Error::NoObject`], [`crate::Error::Unsupported`] if the store does not keep that.
     fn set_info(&self, id: ObjectId, change: &ObjectInfoChange<'_>) -> Result<()>;
 
-    /// Keeps the `count` base elements of a variable-length element, `bytes` in all, and returns the stored form of the
+    /// Keeps the `base_element_count` base elements of a variable-length element, `bytes` in all, and returns the stored form of the
     /// element, which [`Store::read_blobs`](crate::Store::read_blobs) takes.
     ///
     /// # Errors
     /// [`crate::Error::Unsupported`], [`crate::Error::Store`] if there is no room.
-    fn put_blob(&self, bytes: &[u8], count: u32) -> Result<Vec<u8>>;
+    fn put_blob(&self, bytes: &[u8], base_element_count: u32) -> Result<Vec<u8>>;
 
     /// Keeps many variable-length elements, each with its bytes and its count of base elements, and returns their stored
     /// forms, one behind the other. They are what [`StoreWriter::put_blob`] returns for one after the other. A store does

@@ -27,10 +27,10 @@ struct StructureFault {
 /// If it cannot be read; errors of reading the superblock if it is no HDF5 file.
 pub fn check(path: &Path, how: &OpenRequest<'_>, what: StoreCheckOptions) -> Result<StoreCheckReport> {
     let options = CheckOptions {
-        leaks: what.leaks,
-        data: what.data,
+        reports_leaks: what.find_lost_domains,
+        unfilters_chunks: what.verify_data,
         filters: Some(&*how.unfilter),
-        chunk_bytes: how.max_allocation.bytes(),
+        max_chunk_bytes: how.max_allocation.bytes(),
         ..CheckOptions::default()
     };
     // A file that is none of HDF5 has no structures to check.
@@ -56,14 +56,17 @@ fn is_live(path: &Path) -> Result<bool> {
 
 fn store_report(report: FileCheckReport) -> StoreCheckReport {
     // Only the headers are known to be those of objects.
-    let leaks =
-        report.unreachable.iter().map(|offset| Leak { place: LeakLocation::Offset(*offset), kind: None, bytes: 0 });
+    let leaks = report.unreachable_header_offsets.iter().map(|offset| Leak {
+        place: LeakLocation::Offset(*offset),
+        kind: None,
+        bytes: 0,
+    });
     StoreCheckReport {
         unchecksummed_bytes: Some(report.unchecksummed_bytes),
-        leak_count: report.unreachable.len() as u64,
+        leak_count: report.unreachable_header_offsets.len() as u64,
         leaks: leaks.take(StoreCheckReport::MAX_FINDINGS).collect(),
-        undecoded_chunks: report.unverified_count,
-        objects: report.objects,
+        unverifiable_chunks: report.unverified_count,
+        object_count: report.object_count,
         metadata_bytes: report.metadata_bytes,
         raw_bytes: report.raw_bytes,
         findings: report.findings.into_iter().map(store_finding).collect(),

@@ -27,8 +27,8 @@ impl NativeDataset {
             let grows = old.len() == dims.len() && old.iter().zip(dims).all(|(old, new)| old <= new);
             let is_plain = !state.spec.datatype.has_vlen_or_references();
             let end = at.saturating_add(bytes.len() as u64);
-            let fits =
-                state.spec.chunk_bytes().is_some_and(|size| end <= size) && state.oversized_for_version.is_none();
+            let fits = state.spec.chunk_bytes_or_total().is_some_and(|size| end <= size)
+                && state.oversized_for_version.is_none();
             if !session.may_be_followed() || !grows || !is_plain || !fits {
                 return Ok(false);
             }

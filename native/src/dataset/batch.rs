@@ -10,7 +10,7 @@ impl NativeDataset {
     /// Whether these are the bytes of a chunk without filters.
     fn is_whole_chunk(&self, bytes: &[u8]) -> bool {
         let spec = &self.state().spec;
-        spec.filters.is_empty() && spec.chunk_bytes() == Some(bytes.len() as u64)
+        spec.filters.is_empty() && spec.chunk_bytes_or_total() == Some(bytes.len() as u64)
     }
 
     pub(super) fn write_batch(&self, batch: &ChunkBatch<'_>) -> Result<()> {
@@ -25,7 +25,7 @@ impl NativeDataset {
             [write] => self.write_elements(write),
             parts => self.write_chunk_parts(parts),
         })?;
-        for earlier in batch.after {
+        for earlier in batch.publish_after {
             self.session.order_headers(self.shared.header_addr, self.session.header_addr_of(*earlier)?)?;
         }
         if let Some(dims) = batch.extent {
@@ -44,15 +44,18 @@ impl NativeDataset {
     /// Takes the short way of a batch that appends one part and publishes it, and says whether that could be done.
     fn try_append_batch_in_place(&self, batch: &ChunkBatch<'_>) -> Result<bool> {
         match *batch {
-            ChunkBatch { writes: [write], extent: Some(dims), after: [], publish: Some(PublishLevel::Visible) } => {
-                match write {
-                    ChunkWrite::Part { coord, at, bytes, .. } => self.try_append_in_place(coord, *at, bytes, dims),
-                    ChunkWrite::Whole { coord, bytes, .. } if self.is_whole_chunk(bytes) => {
-                        self.try_append_in_place(coord, 0, bytes, dims)
-                    }
-                    ChunkWrite::Whole { .. } | ChunkWrite::Consecutive { .. } | ChunkWrite::Block { .. } => Ok(false),
+            ChunkBatch {
+                writes: [write],
+                extent: Some(dims),
+                publish_after: [],
+                publish: Some(PublishLevel::Visible),
+            } => match write {
+                ChunkWrite::ByteRange { coord, at, bytes, .. } => self.try_append_in_place(coord, *at, bytes, dims),
+                ChunkWrite::Whole { coord, bytes, .. } if self.is_whole_chunk(bytes) => {
+                    self.try_append_in_place(coord, 0, bytes, dims)
                 }
-            }
+                ChunkWrite::Whole { .. } | ChunkWrite::AlongFirstDim { .. } | ChunkWrite::Block { .. } => Ok(false),
+            },
             _ => Ok(false),
         }
     }
@@ -60,9 +63,9 @@ impl NativeDataset {
     fn write_elements(&self, write: &ChunkWrite<'_>) -> Result<()> {
         match *write {
             ChunkWrite::Whole { coord, filter_mask, bytes } => self.write_chunk(coord, filter_mask, bytes),
-            ChunkWrite::Consecutive { first, size, bytes } => self.write_consecutive_chunks(first, size, bytes),
-            ChunkWrite::Part { coord, at, bytes, unseen: false } => self.write_chunk_part(coord, at, bytes),
-            ChunkWrite::Part { coord, at, bytes, unseen: true } => self.write_unseen_part(coord, at, bytes),
+            ChunkWrite::AlongFirstDim { first, size, bytes } => self.write_consecutive_chunks(first, size, bytes),
+            ChunkWrite::ByteRange { coord, at, bytes, unseen: false } => self.write_chunk_part(coord, at, bytes),
+            ChunkWrite::ByteRange { coord, at, bytes, unseen: true } => self.write_unseen_part(coord, at, bytes),
             ChunkWrite::Block { .. } => Err(Error::Model(ModelError::Unsupported("writing a block of a chunk"))),
         }
     }
@@ -81,9 +84,10 @@ impl NativeDataset {
 /// Whether two writes are parts of the same chunk that are written alike.
 fn are_parts_of_same_chunk(one: &ChunkWrite<'_>, next: &ChunkWrite<'_>) -> bool {
     match (one, next) {
-        (ChunkWrite::Part { coord, unseen: false, .. }, ChunkWrite::Part { coord: same, unseen: false, .. }) => {
-            coord == same
-        }
+        (
+            ChunkWrite::ByteRange { coord, unseen: false, .. },
+            ChunkWrite::ByteRange { coord: same, unseen: false, .. },
+        ) => coord == same,
         _ => false,
     }
 }

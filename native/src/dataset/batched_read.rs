@@ -46,7 +46,7 @@ impl NativeDataset {
                 each(number, None)?;
                 continue;
             };
-            let part = wanted.part.clone().unwrap_or(0..chunk.size);
+            let part = wanted.byte_range.clone().unwrap_or(0..chunk.size);
             limit.check(part.end.saturating_sub(part.start))?;
             match chunk.offset {
                 Some(offset) => {
@@ -104,7 +104,7 @@ impl NativeDataset {
     /// fails again in the walk.
     pub(super) fn load_index(&self, in_flight: usize) {
         let spec = self.state().spec.clone();
-        let (Layout::Chunked(_), Some(grid)) = (&spec.layout, spec.grid()) else { return };
+        let (Layout::Chunked(_), Some(grid)) = (&spec.layout, spec.grid_or_single_chunk()) else { return };
         let counts = grid.chunk_counts(spec.dataspace.dims());
         let places = counts.iter().try_fold(1u64, |places, count| places.checked_mul(*count));
         if !places.is_some_and(|places| (2..=MAX_LISTED_PLACES).contains(&places)) {

@@ -85,8 +85,8 @@ pub(crate) fn create_dataset(
         header.add_message_dependency(MessageType::EXTERNAL_FILES, &heap, DependencyKind::SymbolTable)?;
     }
     session.global_heap.add_header_as_flush_parent(&header)?;
-    session.count_datatype_use(&header, spec.committed)?;
-    if spec.layout == Layout::Compact && spec.committed.is_none() {
+    session.count_datatype_use(&header, spec.committed_datatype)?;
+    if spec.layout == Layout::Compact && spec.committed_datatype.is_none() {
         debug_assert_eq!(super::load::cached_spec(session, &header)?.0, described, "what is made is what is read");
         let header_len = header.chunk_ranges().next().map_or(0, |(_, len)| len);
         let (since, place) = (Duration::ZERO, NativeLayout::Compact(None));
@@ -117,14 +117,15 @@ fn spec_messages(session: &NativeSession, spec: &DatasetSpec) -> Result<(Arc<Dat
     // The extent is the first.
     let mut messages = vec![
         session.encode_message(dataspace, MessageFlags::default())?,
-        session.encode_datatype_message(&spec.datatype, spec.committed)?,
+        session.encode_datatype_message(&spec.datatype, spec.committed_datatype)?,
         session.encode_message(fill, constant)?,
     ];
     if !spec.filters.is_empty() {
         messages.push(session.encode_message(FilterPipelineMessage::new(profile, spec.filters.clone()), constant)?);
     }
     // Whether a committed datatype is one is to be found out each time.
-    cache.set((spec.committed.is_none() && *described == *spec).then(|| (described.clone(), messages.clone())));
+    cache
+        .set((spec.committed_datatype.is_none() && *described == *spec).then(|| (described.clone(), messages.clone())));
     Ok((described, messages))
 }
 

@@ -56,7 +56,8 @@ impl NativeDataset {
         dims: &[u64],
         each: &mut dyn FnMut(StoredChunk) -> bool,
     ) -> Result<()> {
-        let (Some(grid), NativeLayout::Single(..) | NativeLayout::Chunked(..)) = (state.spec.grid(), &state.layout)
+        let (Some(grid), NativeLayout::Single(..) | NativeLayout::Chunked(..)) =
+            (state.spec.grid_or_single_chunk(), &state.layout)
         else {
             return Ok(());
         };

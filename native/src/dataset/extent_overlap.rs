@@ -14,7 +14,7 @@ pub(super) fn visibility_of(
     bytes: Range<u64>,
 ) -> ReplacedBytesVisibility {
     let size = u64::from(spec.datatype.size()).max(1);
-    let (Some(chunk), true) = (spec.chunk_dims(), may_be_followed) else {
+    let (Some(chunk), true) = (spec.chunk_dims_or_extent(), may_be_followed) else {
         // One element.
         return if may_be_followed { ReplacedBytesVisibility::Visible } else { ReplacedBytesVisibility::NoFollowers };
     };

@@ -110,8 +110,8 @@ fn early_allocation_bytes(spec: &DatasetSpec) -> Option<u64> {
     match &spec.layout {
         Layout::Contiguous => spec.dataspace.element_count()?.checked_mul(spec.datatype.size().into()),
         Layout::Chunked(_) => {
-            let counts = spec.grid()?.chunk_counts(spec.dataspace.max_dims());
-            counts.iter().try_fold(spec.chunk_bytes()?, |n, count| n.checked_mul(*count))
+            let counts = spec.grid_or_single_chunk()?.chunk_counts(spec.dataspace.max_dims());
+            counts.iter().try_fold(spec.chunk_bytes_or_total()?, |n, count| n.checked_mul(*count))
         }
         _ => None,
     }

@@ -21,7 +21,7 @@ impl DatasetState {
         if !self.layout.lacks_chunk_index_yet() {
             return false;
         }
-        let Some(grid) = self.spec.grid() else { return false };
+        let Some(grid) = self.spec.grid_or_single_chunk() else { return false };
         let begins = coord.scaled().iter().zip(grid.chunk_dims()).map(|(at, side)| at.saturating_mul(*side));
         begins.zip(self.spec.dataspace.dims()).all(|(begin, end)| begin < *end)
     }

@@ -36,7 +36,9 @@ pub(super) fn load_state(session: &NativeSession, header: &CachedHeader, since: 
     let too_short = match layout.storage {
         // Earlier versions do not state it.
         LayoutClass::Contiguous { addr, size, .. } if layout.version >= 3 && addr.is_defined() => {
-            Some(size).filter(|size| spec.chunk_bytes().is_none_or(|bytes| bytes > *size) && spec.grid().is_some())
+            Some(size).filter(|size| {
+                spec.chunk_bytes_or_total().is_none_or(|bytes| bytes > *size) && spec.grid_or_single_chunk().is_some()
+            })
         }
         _ => None,
     };
@@ -108,7 +110,15 @@ fn decode_spec(
     let shared = shared.flatten();
     let shared = shared.transpose().map_err(|source| Error::DamagedMessage { header: header.addr(), source })?;
     let committed = committed_datatype(shared.as_ref().map(|(shared, _)| shared));
-    Ok(DatasetSpec { datatype, committed, dataspace, layout, filters, fill, unfiltered_partial_chunks })
+    Ok(DatasetSpec {
+        datatype,
+        committed_datatype: committed,
+        dataspace,
+        layout,
+        filters,
+        fill,
+        unfiltered_partial_chunks,
+    })
 }
 
 /// The pieces of a virtual dataset.

@@ -70,7 +70,7 @@ impl PreallocatedAppendRows {
         from: &ChunkCoord,
         (wanted, max_chunks, size): (u64, u64, u64),
     ) -> Result<Option<Self>> {
-        let Some(chunk) = state.spec.chunk_dims() else { return Ok(None) };
+        let Some(chunk) = state.spec.chunk_dims_or_extent() else { return Ok(None) };
         let sides = chunk.get(axis).copied().zip(state.spec.dataspace.max_dims().get(axis));
         let (Some((side, max)), Some(first)) = (sides, from.scaled().get(axis).copied()) else { return Ok(None) };
         let mut row_chunks: Vec<u64> = dims.iter().zip(chunk).map(|(dim, side)| dim.div_ceil(*side)).collect();

@@ -77,7 +77,9 @@ impl NativeDataset {
     /// written, if it is one of many that follow each other. Says whether it did. The next flush enters them into the
     /// index.
     pub(super) fn try_preallocate_rows(&self, state: &DatasetState, coord: &ChunkCoord) -> Result<bool> {
-        let (dims, Some(chunk)) = (state.spec.dataspace.dims(), state.spec.chunk_dims()) else { return Ok(false) };
+        let (dims, Some(chunk)) = (state.spec.dataspace.dims(), state.spec.chunk_dims_or_extent()) else {
+            return Ok(false);
+        };
         let mut beyond = coord
             .scaled()
             .iter()
@@ -105,11 +107,11 @@ impl NativeDataset {
         coord: &ChunkCoord,
         (axis, dims): (usize, &[u64]),
     ) -> Result<Option<PreallocatedAppendRows>> {
-        let chunk = state.spec.chunk_dims().unwrap_or_default();
+        let chunk = state.spec.chunk_dims_or_extent().unwrap_or_default();
         let number = SequentialAppends::count_consecutive_rows(row, axis, coord, row_width(axis, dims, chunk));
         let is_plain = matches!(state.layout, NativeLayout::Chunked(_, _, ChunkEntryFormat::Unfiltered))
             && state.layout.can_move_chunks();
-        let size = state.spec.chunk_bytes().filter(|size| (1..=MAX_PREALLOCATED_CHUNK_BYTES).contains(size));
+        let size = state.spec.chunk_bytes_or_total().filter(|size| (1..=MAX_PREALLOCATED_CHUNK_BYTES).contains(size));
         let (true, Some(size)) = (is_plain && number >= MIN_SEQUENTIAL_CHUNKS, size) else { return Ok(None) };
         if !self.session.cache.can_publish_in_place() {
             return Ok(None);

@@ -44,7 +44,7 @@ impl DatasetState {
     /// Says that the chunks are too large.
     #[cold]
     fn oversized_chunk_error(&self, version: u8) -> Error {
-        let bytes = self.spec.chunk_bytes().map_or_else(|| "more than 2^64".into(), |bytes| bytes.to_string());
+        let bytes = self.spec.chunk_bytes_or_total().map_or_else(|| "more than 2^64".into(), |bytes| bytes.to_string());
         Error::invalid(format!(
             "a chunk of {bytes} bytes cannot be written: a layout message of version {version} allows \
              {MAX_OLD_CHUNK_BYTES} bytes (LibVer::V200 makes datasets with larger chunks)"
@@ -66,7 +66,7 @@ impl DatasetState {
     /// Says that the elements do not fit the bytes that the layout has for them.
     #[cold]
     fn size_mismatch_error(&self, size: u64) -> Error {
-        match self.spec.chunk_bytes() {
+        match self.spec.chunk_bytes_or_total() {
             Some(bytes) => {
                 Error::invalid(format!("the elements take {bytes} bytes, but the layout has {size} bytes for them"))
             }

@@ -42,14 +42,14 @@ impl NativeDataset {
         if coord.rank() != rank || (single && coord.scaled().iter().any(|at| *at != 0)) {
             return Err(Error::invalid(format!("the dataset has no chunk {:?}", coord.scaled())));
         }
-        let dims = state.spec.chunk_dims();
+        let dims = state.spec.chunk_dims_or_extent();
         if let (Some(dims), Dataspace::Simple(shape)) = (dims, &state.spec.dataspace) {
             let begins = coord.scaled().iter().zip(dims).map(|(at, size)| at.saturating_mul(*size));
             if begins.zip(shape.max_dims()).any(|(begin, max)| begin >= *max) {
                 return Err(Error::invalid(format!("chunk {:?} lies outside of the largest extent", coord.scaled())));
             }
         }
-        let size = state.spec.chunk_bytes().unwrap_or(0);
+        let size = state.spec.chunk_bytes_or_total().unwrap_or(0);
         match bytes {
             Some(bytes) if state.spec.filters.is_empty() && bytes as u64 != size => {
                 Err(Error::invalid(format!("{bytes} bytes are not a chunk of {size} bytes")))
@@ -127,7 +127,7 @@ impl NativeDataset {
         if let NativeLayout::Compact(_) = state.layout {
             return self.write_compact(at as usize, bytes);
         }
-        let size = state.spec.chunk_bytes().unwrap_or(0);
+        let size = state.spec.chunk_bytes_or_total().unwrap_or(0);
         let range = checked_part(size, at, bytes)?;
         if let NativeLayout::External(files) = &state.layout {
             return files.write(at, bytes);
@@ -148,7 +148,7 @@ impl NativeDataset {
 
     /// Writes a part of a stored chunk that went through none of the filters of the dataset. No reader sees it yet.
     fn fill_unfiltered_chunk(&self, state: &DatasetState, coord: &ChunkCoord, (at, bytes): (u64, &[u8])) -> Result<()> {
-        let size = state.spec.chunk_bytes().unwrap_or(0);
+        let size = state.spec.chunk_bytes_or_total().unwrap_or(0);
         let range = checked_part(size, at, bytes)?;
         let stored = state.layout.locate_chunk(coord)?;
         let Some(stored) =
@@ -164,11 +164,11 @@ impl NativeDataset {
         }
     }
 
-    /// Overwrites parts of one chunk, in their order, by one operation. They are all [`ChunkWrite::Part`], and not
+    /// Overwrites parts of one chunk, in their order, by one operation. They are all [`ChunkWrite::ByteRange`], and not
     /// `unseen`.
     pub(super) fn write_chunk_parts(&self, parts: &[ChunkWrite<'_>]) -> Result<()> {
         let mut rest = parts.iter().filter_map(|write| match *write {
-            ChunkWrite::Part { coord, at, bytes, .. } => Some((coord, at, bytes)),
+            ChunkWrite::ByteRange { coord, at, bytes, .. } => Some((coord, at, bytes)),
             _ => None,
         });
         // The first one puts the chunk in its place, if there is none.
@@ -182,7 +182,7 @@ impl NativeDataset {
             return rest.try_for_each(|(coord, at, bytes)| self.write_chunk_part(coord, at, bytes));
         };
         let (size, mut beneath, mut end) =
-            (state.spec.chunk_bytes().unwrap_or(0), ReplacedBytesVisibility::default(), 0);
+            (state.spec.chunk_bytes_or_total().unwrap_or(0), ReplacedBytesVisibility::default(), 0);
         let mut parts = Vec::with_capacity(parts.len() - 1);
         for (_, at, bytes) in rest {
             let range = checked_part(size, at, bytes)?;
@@ -203,7 +203,7 @@ impl NativeDataset {
         self.check_writable()?;
         let state = self.state();
         self.check_chunk_writable(&state, coord, None)?;
-        let size = state.spec.chunk_bytes().unwrap_or(0);
+        let size = state.spec.chunk_bytes_or_total().unwrap_or(0);
         let fits = at.checked_add(bytes.len() as u64).is_some_and(|end| end <= size);
         let is_raw = matches!(state.layout, NativeLayout::Single(..)) && state.spec.filters.is_empty();
         if !fits || !is_raw || state.spec.datatype.has_vlen_or_references() {

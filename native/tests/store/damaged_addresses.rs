@@ -77,7 +77,7 @@ fn nothing_is_written_beyond_the_end_of_the_file_to_which_damage_leads() {
             let len = storage.len().unwrap();
             let file = NativeFile::open_storage(storage.clone(), &options(mode)).unwrap();
             let data = dataset(&file);
-            expect_damage(data.write_part(&ChunkCoord::new(&[0]), 0, &[1; 16]));
+            expect_damage(data.write_byte_range(&ChunkCoord::new(&[0]), 0, &[1; 16]));
             if layout != Layout::Contiguous {
                 expect_damage(data.write_whole(&ChunkCoord::new(&[1]), 0, &[1; BYTES as usize]));
             }

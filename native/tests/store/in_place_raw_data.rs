@@ -197,7 +197,7 @@ fn only_what_may_be_read_is_written_twice() {
     writer.start_swmr().unwrap();
     let (data, coord) = (dataset(&writer), ChunkCoord::new(&[0]));
     let writes = |from: u64, to: u64| {
-        data.write_part(&coord, from, &vec![7; (to - from) as usize]).unwrap();
+        data.write_byte_range(&coord, from, &vec![7; (to - from) as usize]).unwrap();
         if to > data.spec().unwrap().dataspace.dims()[0] {
             data.set_extent(&[to]).unwrap();
         }

@@ -159,7 +159,7 @@ fn write(file: &NativeFile, id: ObjectId, random: &mut Random) {
     let spec = data.spec().unwrap();
     let (dims, max) = (spec.dataspace.dims().to_vec(), spec.dataspace.max_dims().to_vec());
     let grown: Vec<u64> = dims.iter().zip(&max).map(|(now, max)| (now + random.below(9)).min(*max)).collect();
-    let Some(grid) = spec.grid() else { return };
+    let Some(grid) = spec.grid_or_single_chunk() else { return };
     for _ in 0..1 + random.below(4) {
         if grown.contains(&0) {
             break;
@@ -174,7 +174,8 @@ fn write(file: &NativeFile, id: ObjectId, random: &mut Random) {
                 })
                 .collect()
         } else {
-            let len = if spec.filters.is_empty() { spec.chunk_bytes().unwrap() } else { 1 + random.below(100) };
+            let len =
+                if spec.filters.is_empty() { spec.chunk_bytes_or_total().unwrap() } else { 1 + random.below(100) };
             vec![random.below(256) as u8; len as usize]
         };
         data.write_whole(&ChunkCoord::new(&coord), 0, &bytes).unwrap();

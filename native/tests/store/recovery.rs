@@ -292,7 +292,7 @@ fn chunks_where_a_dead_writers_intent_was_hold_nothing_of_it() {
         let data = dataset(&file, "small");
         for n in 0..400 {
             let coord = ChunkCoord::new(&[n]);
-            data.write_part(&coord, 7, &[0xbb]).unwrap();
+            data.write_byte_range(&coord, 7, &[0xbb]).unwrap();
             file.commit(ObjectScope::All, PublishLevel::Visible).unwrap();
             let mut found = [0; 64];
             data.read(&data.locate(&coord).unwrap().unwrap(), 0, &mut found).unwrap();

@@ -37,7 +37,7 @@ impl ResolvedEntity {
 fn leads_nowhere(error: &Error) -> bool {
     match error.kind() {
         ErrorKind::Store(ModelError::NotFound(_) | ModelError::NoObject(_) | ModelError::WrongKind { .. })
-        | ErrorKind::TooManyLinks
+        | ErrorKind::TooManyLinksInPath
         | ErrorKind::UserDefinedLink(_)
         | ErrorKind::NoExternalFile(_)
         | ErrorKind::OtherFile(_) => true,
@@ -126,7 +126,7 @@ pub(super) fn paths_json(
         let item = item?;
         let below = item.path().get(start..).unwrap_or_default().trim_start_matches('/');
         let path = join(&found.path, below);
-        if let (WalkItem::Link { target, .. }, LinkResolution::All) = (&item, links)
+        if let (WalkItem::UnfollowedLink { target, .. }, LinkResolution::All) = (&item, links)
             && group.object(below).is_err()
         {
             let message = format!("Cannot resolve {} at {path} of {file_name}", link_text(target));

@@ -78,7 +78,7 @@ fn describe(
     form: &AttributeForm,
     json: &mut JsonMembers,
 ) -> Result<(), Fault> {
-    json.push_member("type", type_json(domain, attribute.datatype(), attribute.committed()));
+    json.push_member("type", type_json(domain, attribute.datatype(), attribute.committed_datatype_id()));
     json.push_member("shape", shape_json(attribute.dataspace(), false));
     json.push_member("created", times.attribute_time(&attribute.name().to_string(), attribute.creation_order()));
     if !form.has_values {

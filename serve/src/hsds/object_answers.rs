@@ -42,7 +42,7 @@ pub(super) fn object(state: &AppState, call: &Call, kind: ObjectKind) -> Result<
     let mut json = object_json::answer_json(&domain, call, &object, form_of(state, call))?;
     if let (true, Object::Dataset(dataset)) = (call.flag("verbose"), &object) {
         let (mut chunks, mut bytes) = (0u64, 0u64);
-        dataset.for_each_chunk(|chunk| {
+        dataset.for_each_stored_chunk(|chunk| {
             chunks += 1;
             bytes = bytes.saturating_add(chunk.size);
             chunks < MAX_COUNTED_CHUNKS
@@ -106,7 +106,7 @@ pub(super) fn dataset_type(state: &AppState, call: &Call) -> Result<Answer, Faul
     let domain = OpenedDomain::open_for_call(state, call)?;
     let spec = domain.requested_dataset(call)?.spec()?;
     let json = json!({
-        "type": type_json(&domain, &spec.datatype, spec.committed), "hrefs": dataset_hrefs(&domain, call, "type")?,
+        "type": type_json(&domain, &spec.datatype, spec.committed_datatype), "hrefs": dataset_hrefs(&domain, call, "type")?,
     });
     Ok(domain.json_answer(json.to_string()))
 }

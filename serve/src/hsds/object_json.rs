@@ -97,7 +97,7 @@ fn set_dataset(
 ) -> Result<(), Fault> {
     let spec = dataset.spec()?;
     let layout = layout_json(&spec);
-    json.push_member("type", type_json(domain, &spec.datatype, spec.committed));
+    json.push_member("type", type_json(domain, &spec.datatype, spec.committed_datatype));
     json.push_member("shape", shape_json(&spec.dataspace, true));
     json.push_member("layout", layout.clone());
     creation.insert("layout".to_owned(), layout);

@@ -36,11 +36,11 @@ pub(super) fn session(state: &AppState, opened: &OpenedFile, _: &[u8]) -> Result
         incarnation: opened.incarnation,
         connector: session.connector.into(),
         root: session.root,
-        forms: session.element_sizes,
+        forms: session.vlen_and_reference_sizes,
         features: session.capabilities.features.without(StoreFeatures::MAPS),
         encoding: session.capabilities.encoding,
         view: session.capabilities.view,
-        settings: session.settings.clone(),
+        settings: session.creation_settings.clone(),
         liveness,
         is_abandoned: store.is_abandoned().map_err(|error| Fault::of_store(&error))?,
     };
@@ -205,7 +205,7 @@ pub(super) fn reference(state: &AppState, opened: &OpenedFile, body: &[u8]) -> R
 pub(super) fn blobs(state: &AppState, opened: &OpenedFile, body: &[u8]) -> Result<Answer, Fault> {
     let request: BlobsRequest = message(body)?;
     let store = opened.store_of_incarnation(request.incarnation)?;
-    let size = (store.session().element_sizes.vlen as usize).max(1);
+    let size = (store.session().vlen_and_reference_sizes.vlen as usize).max(1);
     if !request.elements.len().is_multiple_of(size) {
         return Err(Fault::argument(format!("A variable-length element has {size} bytes here")));
     }

@@ -48,7 +48,7 @@ impl Snapshot {
                     }
                     match item {
                         Ok(WalkItem::Object(object)) => snapshot.add(&object),
-                        Ok(WalkItem::AlreadyVisited { path, .. } | WalkItem::Link { path, .. }) => {
+                        Ok(WalkItem::AlreadyVisited { path, .. } | WalkItem::UnfollowedLink { path, .. }) => {
                             let link = ObjectState { kind: "link", shape: None, attributes: 0 };
                             snapshot.objects.insert(path, link);
                         }

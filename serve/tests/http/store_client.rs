@@ -21,7 +21,7 @@ fn refused(options: &Options, at: &str) -> (Option<StoreErrorKind>, String) {
             h5live::OpenError::Store(error) => error.store_kind().cloned(),
             other => panic!("{other}"),
         },
-        _ => error.store_kind().cloned(),
+        _ => error.store_error_kind().cloned(),
     };
     (kind, format!("{error:#}"))
 }

@@ -140,7 +140,7 @@ impl DatasetCore {
 /// Publishes rows that were appended to one growing chunk, by one batch. Returns where the rows end then; `None` if
 /// something else is staged. The caller holds the writer's lock.
 fn publish_growing_chunk(core: &DatasetCore) -> Result<Option<u64>, DatasetError> {
-    if core.filters.is_empty() || !core.chunks.prefers_unfiltered_partial_chunks() {
+    if core.filters.is_empty() || !core.chunks.prefers_unfiltered_until_full() {
         return Ok(None);
     }
     let (coord, staged, extent) = {
@@ -158,8 +158,9 @@ fn publish_growing_chunk(core: &DatasetCore) -> Result<Option<u64>, DatasetError
     let forms = ChunkForms { core, view: &view, grid: &grid };
     let ChunkStoreForm::UnfilteredTail(range) = forms.form_of(&coord, &staged)? else { return Ok(None) };
     let Some(bytes) = staged.bytes.get(range.clone()) else { return Ok(None) };
-    let writes = [ChunkWrite::Part { coord: &coord, at: range.start as u64, bytes, unseen: false }];
-    let batch = ChunkBatch { writes: &writes, extent: Some(&extent), after: &[], publish: Some(PublishLevel::Visible) };
+    let writes = [ChunkWrite::ByteRange { coord: &coord, at: range.start as u64, bytes, unseen: false }];
+    let batch =
+        ChunkBatch { writes: &writes, extent: Some(&extent), publish_after: &[], publish: Some(PublishLevel::Visible) };
     core.chunks.write(&batch).map_err(|error| DatasetError::in_chunk(&coord, error))?;
     forms.note_stored(&coord, None);
     let mut stage = core.stage.lock();

@@ -4,7 +4,7 @@ use std::mem;
 use std::ops::Range;
 use std::sync::Arc;
 
-use h5live_model::{ChunkBytes, ChunkCoord, ChunkReadRequest, ElementRun, Error as ModelError, StridedRun};
+use h5live_model::{ChunkBytes, ChunkCoord, ChunkReadRequest, ElementRun, Error as ModelError, StridedRuns};
 use parking_lot::Mutex;
 
 use super::chunk_reader::{
@@ -90,7 +90,7 @@ impl ChunkReader<'_> {
         let wanted: Vec<_> = waiting
             .iter()
             .map(|number| &requests[*number])
-            .map(|request| ChunkReadRequest { coord: request.coord, part: request.runs.as_ref().map(part) })
+            .map(|request| ChunkReadRequest { coord: request.coord, byte_range: request.runs.as_ref().map(part) })
             .collect();
         if wanted.is_empty() {
             return Ok(());
@@ -119,14 +119,14 @@ impl ChunkReader<'_> {
                 requests.push(ChunkRequest { coord, runs: Some(group) });
             }
         };
-        let mut take = |runs: StridedRun| {
+        let mut take = |runs: StridedRuns| {
             if !group.try_push(runs) {
                 add(mem::replace(&mut group, RunGroup::new(size, gap)));
                 group.push(runs);
             }
         };
         self.cut.for_each_strided(coord, |runs| match runs.count {
-            1 => split_evenly(runs.run, (MAX_PART_BYTES / size).max(1)).for_each(|run| take(run.into())),
+            1 => split_evenly(runs.first_run, (MAX_PART_BYTES / size).max(1)).for_each(|run| take(run.into())),
             _ => run_group::split_distant(runs, size, gap).for_each(&mut take),
         });
         add(group);
@@ -212,7 +212,10 @@ impl ChunkReader<'_> {
 
 /// A run in shares of so many elements.
 fn split_evenly(run: ElementRun, share_len: usize) -> impl Iterator<Item = ElementRun> {
-    let share =
-        move |n: u64| ElementRun { at: run.at + n, dest: run.dest + n, len: (share_len as u64).min(run.len - n) };
+    let share = move |n: u64| ElementRun {
+        offset_in_chunk: run.offset_in_chunk + n,
+        offset_in_selection: run.offset_in_selection + n,
+        len: (share_len as u64).min(run.len - n),
+    };
     (0..run.len).step_by(share_len).map(share)
 }

@@ -139,7 +139,9 @@ fn check(store: &MemoryStore, core: &DatasetCore, cache: &ChunkCache, selection:
     let reader = DatasetReader { core, view: &view, store, cache };
     reader.read(&selected, RawSink { bytes: &mut bytes, size: 1 }).unwrap();
     let mut want = Vec::new();
-    selected.for_each_run(|run| want.extend((run.at..run.at + run.len).map(|at| if at < 90 { at as u8 } else { 7 })));
+    selected.for_each_run(|run| {
+        want.extend((run.offset_in_chunk..run.offset_in_chunk + run.len).map(|at| if at < 90 { at as u8 } else { 7 }))
+    });
     assert_eq!(bytes, want);
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use h5live_model::{
-    ChunkCoord, ChunkGrid, ChunkReadStrategy, ChunkSplit, ElementRun, Store, StoredChunk, StridedRun, WriterLiveness,
+    ChunkCoord, ChunkGrid, ChunkReadStrategy, ChunkSplit, ElementRun, Store, StoredChunk, StridedRuns, WriterLiveness,
 };
 use rayon::prelude::*;
 
@@ -151,7 +151,11 @@ impl ChunkReader<'_> {
         }
         let share = run.len.div_ceil(max_shares.min(MAX_SHARES_PER_THREAD * rayon::current_num_threads()) as u64);
         let starts = (0..run.len).step_by(share as usize);
-        let run_from = |n: u64| ElementRun { at: run.at + n, dest: run.dest + n, len: share.min(run.len - n) };
+        let run_from = |n: u64| ElementRun {
+            offset_in_chunk: run.offset_in_chunk + n,
+            offset_in_selection: run.offset_in_selection + n,
+            len: share.min(run.len - n),
+        };
         let coords = std::slice::from_ref(coord);
         let piece = |run: ElementRun| ReadPiece { coords, single: Some(run), elements: run.len as usize };
         starts.map(|n| piece(run_from(n))).collect()
@@ -227,7 +231,7 @@ impl ChunkReader<'_> {
         sink: &mut S,
         scratch: &mut Vec<u8>,
     ) -> Result<(), DatasetError> {
-        let whole = part.single.filter(|run| run.at == 0 && run.len == self.chunk_elements());
+        let whole = part.single.filter(|run| run.offset_in_chunk == 0 && run.len == self.chunk_elements());
         if let (Some(run), false) = (whole, self.reader.core.filters.is_empty()) {
             // A whole chunk is decoded right where it is wanted.
             if let Some(direct) = sink.direct_bytes_mut(self.dest_range(run, base)) {
@@ -246,7 +250,7 @@ impl ChunkReader<'_> {
     }
 
     pub(super) fn dest_range(&self, run: ElementRun, base: usize) -> Range<usize> {
-        let start = run.dest as usize - base;
+        let start = run.offset_in_selection as usize - base;
         start..start + run.len as usize
     }
 
@@ -394,13 +398,20 @@ impl ChunkReader<'_> {
         let mut result = Ok(());
         match content {
             ChunkContent::Fill => {
-                let fill = self.reader.view.spec.fill_element();
+                let fill = self.reader.view.spec.fill_value_or_zeros();
                 self.for_each_strided(part, &mut result, |runs| {
                     runs.runs().try_for_each(|run| Ok(sink.fill_with(self.dest_range(run, base), &fill, context)?))
                 });
             }
             ChunkContent::Decoded(bytes) => self.for_each_strided(part, &mut result, |runs| {
-                Ok(run_group::put_runs(&runs, &bytes[runs.run.at as usize * size..], size, base, sink, context)?)
+                Ok(run_group::put_runs(
+                    &runs,
+                    &bytes[runs.first_run.offset_in_chunk as usize * size..],
+                    size,
+                    base,
+                    sink,
+                    context,
+                )?)
             }),
             ChunkContent::Unfiltered(Some(stored), None)
                 if self.reader.core.read.reads == ChunkReadStrategy::Blocks && part.single.is_none() =>
@@ -415,7 +426,7 @@ impl ChunkReader<'_> {
                 }
                 let mut group = RunGroup::new(size, MAX_READ_GAP_BYTES);
                 self.for_each_strided(part, &mut result, |runs| {
-                    let mut take = |runs: StridedRun| {
+                    let mut take = |runs: StridedRuns| {
                         if !group.try_push(runs) {
                             self.gather_runs(&mut group, stored.as_ref(), staged.as_ref(), base, sink, scratch)?;
                             group.push(runs);
@@ -438,7 +449,7 @@ impl ChunkReader<'_> {
         &self,
         part: &ChunkReadPart<'_>,
         result: &mut Result<(), DatasetError>,
-        mut each: impl FnMut(StridedRun) -> Result<(), DatasetError>,
+        mut each: impl FnMut(StridedRuns) -> Result<(), DatasetError>,
     ) {
         if let Some(run) = part.single {
             *result = each(run.into());

@@ -21,20 +21,20 @@ impl Dataset {
     ///
     /// # Errors
     /// [`ErrorKind::Store`] if the index cannot be read.
-    pub fn chunks(&self) -> Result<Vec<StoredChunk>> {
+    pub fn stored_chunks(&self) -> Result<Vec<StoredChunk>> {
         let mut chunks = Vec::new();
-        self.for_each_chunk(|chunk| {
+        self.for_each_stored_chunk(|chunk| {
             chunks.push(chunk);
             true
         })?;
         Ok(chunks)
     }
 
-    /// Calls `each` with the stored chunks, as [`Dataset::chunks`] has them, until it returns `false`.
+    /// Calls `each` with the stored chunks, as [`Dataset::stored_chunks`] has them, until it returns `false`.
     ///
     /// # Errors
-    /// As [`Dataset::chunks`].
-    pub fn for_each_chunk(&self, mut each: impl FnMut(StoredChunk) -> bool) -> Result<()> {
+    /// As [`Dataset::stored_chunks`].
+    pub fn for_each_stored_chunk(&self, mut each: impl FnMut(StoredChunk) -> bool) -> Result<()> {
         self.with_error_path(|| {
             self.core.write_out(self.file.shared())?;
             let view = self.core.spec_snapshot()?;
@@ -53,8 +53,8 @@ impl Dataset {
     /// The place of the chunk at a position in the grid; `None` if it was never written.
     ///
     /// # Errors
-    /// As [`Dataset::chunks`].
-    pub fn chunk(&self, coord: &ChunkCoord) -> Result<Option<StoredChunk>> {
+    /// As [`Dataset::stored_chunks`].
+    pub fn stored_chunk(&self, coord: &ChunkCoord) -> Result<Option<StoredChunk>> {
         self.with_error_path(|| {
             self.core.write_out(self.file.shared())?;
             self.core.chunks.locate(coord).map_err(|error| DatasetError::in_chunk(coord, error))
@@ -87,7 +87,7 @@ impl Dataset {
         let is_together = chunks.len() > 1 && self.core.max_allocation.check(bytes).is_ok();
         if self.takes_many_chunks() && is_together {
             let wanted: Vec<_> =
-                chunks.iter().map(|chunk| ChunkReadRequest { coord: &chunk.coord, part: None }).collect();
+                chunks.iter().map(|chunk| ChunkReadRequest { coord: &chunk.coord, byte_range: None }).collect();
             let take = |number: usize, bytes: Option<ChunkBytes<'_>>| {
                 // So is what has moved or changed.
                 if let (Some(bytes), Some(chunk)) = (bytes, chunks.get(number))
@@ -136,7 +136,7 @@ impl Dataset {
         }
         let spec = to.spec()?;
         // A chunk that is not there yet is made of fill values.
-        let is_filled = spec.fill.time != FillTime::Never || to.chunk(&chunk.coord)?.is_none();
+        let is_filled = spec.fill.time != FillTime::Never || to.stored_chunk(&chunk.coord)?.is_none();
         let skips_holes = is_filled && spec.nonzero_fill_value().is_none();
         let mut fill = self.copy_buffer(step.min(chunk.size))?;
         let mut read = self.read_next_part(chunk, 0..step, skips_holes, self.copy_buffer(step.min(chunk.size))?)?;
@@ -208,7 +208,7 @@ impl Dataset {
     /// # Ok::<(), h5live::Error>(())
     /// ```
     ///
-    /// [`Dataset::for_each_part`] does the same with a selection.
+    /// [`Dataset::for_each_chunk_part`] does the same with a selection.
     ///
     /// # Errors
     /// As [`Dataset::spec`].
@@ -246,7 +246,11 @@ impl Dataset {
     /// # Errors
     /// [`ErrorKind::Selection`] if the selection does not fit, or a part of it falls into too many pieces; and what
     /// `each` returns.
-    pub fn for_each_part(&self, selection: impl Select, mut each: impl FnMut(Selection) -> Result<()>) -> Result<()> {
+    pub fn for_each_chunk_part(
+        &self,
+        selection: impl Select,
+        mut each: impl FnMut(Selection) -> Result<()>,
+    ) -> Result<()> {
         let (view, selected) = self.with_error_path(|| {
             let view = self.core.spec_snapshot()?;
             let selected = self.select(&view, &selection)?;

@@ -15,15 +15,15 @@ fn chunks_are_copied_as_they_are() {
     let (file, data) = squares();
     let copy = file.new_dataset::<u16>().shape(&[5, 6]).chunk_shape(&[2, 3]).deflate(3).create("copy").unwrap();
     copy.write_slice((0, 0), &[99u16]).unwrap();
-    for chunk in data.chunks().unwrap() {
+    for chunk in data.stored_chunks().unwrap() {
         copy.write_chunk(&chunk.coord, chunk.filter_mask, &data.read_chunk(&chunk).unwrap()).unwrap();
-        assert_eq!(copy.chunk(&chunk.coord).unwrap().unwrap().size, chunk.size);
+        assert_eq!(copy.stored_chunk(&chunk.coord).unwrap().unwrap().size, chunk.size);
     }
     assert_eq!(copy.read::<u16>().unwrap(), data.read::<u16>().unwrap());
     let bare: Vec<u8> = (0..6u16).flat_map(u16::to_le_bytes).collect();
     copy.write_chunk(&ChunkCoord::new(&[0, 1]), 1, &bare).unwrap();
     assert_eq!(copy.read_slice::<u16>((0..2, 3..)).unwrap(), [0, 1, 2, 3, 4, 5]);
-    assert!(data.chunk(&ChunkCoord::new(&[9, 9])).unwrap().is_none());
+    assert!(data.stored_chunk(&ChunkCoord::new(&[9, 9])).unwrap().is_none());
 }
 
 #[test]
@@ -35,7 +35,7 @@ fn parts_have_every_element_once_chunk_by_chunk() {
     for selection in [Selection::All, Selection::Hyperslab(every), points, Selection::block(&[1, 2], &[3, 3])] {
         let mut parts = 0;
         let mut found = Vec::new();
-        data.for_each_part(&selection, |part| {
+        data.for_each_chunk_part(&selection, |part| {
             parts += 1;
             found.extend(data.read_slice::<u16>(part)?);
             Ok(())
@@ -61,7 +61,7 @@ fn an_unknown_filter_is_named_and_its_dataset_listed() {
     let data = file.dataset("data").unwrap();
     assert_eq!(data.shape().unwrap(), [4]);
     assert_eq!(data.spec().unwrap().filters[0].id, 1);
-    assert_eq!(data.chunks().unwrap().len(), 1);
+    assert_eq!(data.stored_chunks().unwrap().len(), 1);
     let error = data.read::<u16>().unwrap_err();
     assert!(
         matches!(error.kind(), ErrorKind::Filter(crate::filters::Error::Unavailable { id: 1, name }) if name == "deflate")

@@ -59,8 +59,8 @@ impl Dataset {
             let dropped = resolved.dropped();
             let selected = self.bind_selection(&view, resolved)?;
             let elements = selected.element_count();
-            let values = usize::try_from(elements).ok().and_then(T::buffer);
-            let mut values = values.ok_or(ErrorKind::TooLarge(elements.saturating_mul(size_of::<T>() as u64)))?;
+            let values = usize::try_from(elements).ok().and_then(T::try_alloc_buffer);
+            let mut values = values.ok_or(ErrorKind::OutOfMemory(elements.saturating_mul(size_of::<T>() as u64)))?;
             self.read_typed(&view, &selected, &mut values)?;
             Ok((values, kept_dims(selected.dims(), dropped)))
         })
@@ -113,7 +113,7 @@ impl Dataset {
             let view = self.resolved_snapshot()?;
             let selected = self.select(&view, &selection)?;
             let bytes = selected.element_count().saturating_mul(view.size as u64);
-            let mut bytes = zeroed_buffer(usize::try_from(bytes).map_err(|_| ErrorKind::TooLarge(bytes))?)?;
+            let mut bytes = zeroed_buffer(usize::try_from(bytes).map_err(|_| ErrorKind::OutOfMemory(bytes))?)?;
             self.read_to(&view, &selected, RawSink { bytes: &mut bytes, size: view.size })?;
             Ok(bytes)
         })
@@ -146,7 +146,7 @@ impl Dataset {
             let mut values = Vec::new();
             let reserved = usize::try_from(selected.element_count()).map(|elements| values.try_reserve_exact(elements));
             if !matches!(reserved, Ok(Ok(()))) {
-                return Err(ErrorKind::TooLarge(bytes).into());
+                return Err(ErrorKind::OutOfMemory(bytes).into());
             }
             values.resize(selected.element_count() as usize, Value::default());
             let memory = ValueBudget::new(self.core.max_allocation);
@@ -215,7 +215,7 @@ impl Dataset {
             let selected = self.select(&view, &selection)?;
             let plan = ElementPlan::new(&view.spec.datatype, datatype)?;
             let bytes = selected.element_count().saturating_mul(plan.output_size() as u64);
-            let mut bytes = zeroed_buffer(usize::try_from(bytes).map_err(|_| ErrorKind::TooLarge(bytes))?)?;
+            let mut bytes = zeroed_buffer(usize::try_from(bytes).map_err(|_| ErrorKind::OutOfMemory(bytes))?)?;
             let sink = ConvertedSink { bytes: &mut bytes, plan: &plan, conversion: self.conversion };
             self.read_to(&view, &selected, sink)?;
             Ok(bytes)
@@ -297,7 +297,7 @@ impl Dataset {
         self.with_error_path(|| {
             let view = self.core.spec_snapshot()?;
             let decoder = T::decoder(&view.spec.datatype)?;
-            if T::decode_in_place(&decoder, &mut [T::zeroed()]).is_none() {
+            if T::as_stored_mut(&decoder, &mut [T::zeroed()]).is_none() {
                 return Err(ErrorKind::NotViewable("its elements are stored in another form").into());
             }
             let Some((grid, len)) = view.grid()? else {

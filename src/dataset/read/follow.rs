@@ -93,7 +93,7 @@ impl<T: H5Type> DatasetFollower<T> {
     }
 
     /// At most this many rows in a batch.
-    pub fn batch_rows(mut self, rows: u64) -> Self {
+    pub fn max_batch_rows(mut self, rows: u64) -> Self {
         self.batch_rows = Some(rows.max(1));
         self
     }
@@ -111,12 +111,12 @@ impl<T: H5Type> DatasetFollower<T> {
     }
 
     /// The first row that was not delivered.
-    pub fn position(&self) -> u64 {
+    pub fn next_row(&self) -> u64 {
         self.next
     }
 
     /// Waits for new rows no longer than this, and returns which there are: at most as many as
-    /// [`DatasetFollower::batch_rows`] says, none if nothing came. They are not read, and count as followed. Afterwards
+    /// [`DatasetFollower::max_batch_rows`] says, none if nothing came. They are not read, and count as followed. Afterwards
     /// [`DatasetFollower::is_over`] says whether more can come.
     ///
     /// A caller that must look at other things meanwhile waits so in short turns.
@@ -177,7 +177,7 @@ impl<T: H5Type> DatasetFollower<T> {
             Layout::Virtual(_) => MAX_VIRTUAL_WAIT,
             _ => MAX_WAIT,
         };
-        let mut last = self.liveness.is_check_due(&self.dataset.file().shared().found_live) && !self.is_live()?;
+        let mut last = self.liveness.claim_due_check(&self.dataset.file().shared().found_live) && !self.is_live()?;
         loop {
             let looked = self.dataset.refresh().and_then(|_| self.rows());
             match (looked, self.liveness.pending_error.take_if(|_| last)) {

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use h5live_model::{ElementRun, StridedRun};
+use h5live_model::{ElementRun, StridedRuns};
 use smallvec::SmallVec;
 
 use crate::convert::ConvertError;
@@ -18,7 +18,7 @@ const MAX_GATHER_BYTES: usize = 4 << 10;
 
 /// Runs that are read together.
 pub(super) struct RunGroup {
-    runs: SmallVec<[StridedRun; 8]>,
+    runs: SmallVec<[StridedRuns; 8]>,
     /// Bytes of an element.
     size: usize,
     /// Most bytes between two runs.
@@ -41,7 +41,7 @@ impl RunGroup {
     /// The run, if there is just one.
     pub(super) fn single(&self) -> Option<ElementRun> {
         match self.runs[..] {
-            [StridedRun { run, count: 1, .. }] => Some(run),
+            [StridedRuns { first_run: run, count: 1, .. }] => Some(run),
             _ => None,
         }
     }
@@ -55,7 +55,7 @@ impl RunGroup {
     }
 
     /// Adds runs if they are near enough to those that are here. They lie nowhere before them.
-    pub(super) fn try_push(&mut self, runs: StridedRun) -> bool {
+    pub(super) fn try_push(&mut self, runs: StridedRuns) -> bool {
         let bytes = byte_range_of_runs(&runs, self.size);
         let is_near = !self.is_empty()
             && bytes.start >= self.bytes.end
@@ -69,7 +69,7 @@ impl RunGroup {
     }
 
     /// Adds the first runs.
-    pub(super) fn push(&mut self, runs: StridedRun) {
+    pub(super) fn push(&mut self, runs: StridedRuns) {
         self.bytes = byte_range_of_runs(&runs, self.size);
         self.runs.push(runs);
     }
@@ -83,15 +83,15 @@ impl RunGroup {
         context: ConversionContext<'_>,
     ) -> Result<(), ConvertError> {
         self.runs.iter().try_for_each(|runs| {
-            let from = runs.run.at as usize * self.size - self.bytes.start;
+            let from = runs.first_run.offset_in_chunk as usize * self.size - self.bytes.start;
             put_runs(runs, &bytes[from..], self.size, base, sink, context)
         })
     }
 }
 
 /// Runs cut into such as can be read at once, or into single ones if they are far apart.
-pub(super) fn split_distant(runs: StridedRun, size: usize, gap: usize) -> impl Iterator<Item = StridedRun> {
-    let (len, stride) = (runs.run.len as usize * size, (runs.at_stride as usize).saturating_mul(size));
+pub(super) fn split_distant(runs: StridedRuns, size: usize, gap: usize) -> impl Iterator<Item = StridedRuns> {
+    let (len, stride) = (runs.first_run.len as usize * size, (runs.stride_in_chunk as usize).saturating_mul(size));
     let max_count = match stride - len <= gap {
         true => MAX_GROUP_READ_BYTES.saturating_sub(len) / stride + 1,
         false => 1,
@@ -100,37 +100,40 @@ pub(super) fn split_distant(runs: StridedRun, size: usize, gap: usize) -> impl I
 }
 
 /// Runs cut into groups of so many.
-pub(super) fn split_evenly(runs: StridedRun, max_count: u64) -> impl Iterator<Item = StridedRun> {
+pub(super) fn split_evenly(runs: StridedRuns, max_count: u64) -> impl Iterator<Item = StridedRuns> {
     (0..runs.count).step_by(max_count as usize).map(move |n| {
-        let run =
-            ElementRun { at: runs.run.at + n * runs.at_stride, dest: runs.run.dest + n * runs.dest_stride, ..runs.run };
-        StridedRun { run, count: (runs.count - n).min(max_count), ..runs }
+        let run = ElementRun {
+            offset_in_chunk: runs.first_run.offset_in_chunk + n * runs.stride_in_chunk,
+            offset_in_selection: runs.first_run.offset_in_selection + n * runs.stride_in_selection,
+            ..runs.first_run
+        };
+        StridedRuns { first_run: run, count: (runs.count - n).min(max_count), ..runs }
     })
 }
 
 /// From the first to the last of runs (bytes from the start of the chunk).
 #[inline]
-fn byte_range_of_runs(runs: &StridedRun, size: usize) -> Range<usize> {
-    let last = (runs.count - 1) * runs.at_stride + runs.run.len;
-    let start = runs.run.at as usize * size;
+fn byte_range_of_runs(runs: &StridedRuns, size: usize) -> Range<usize> {
+    let last = (runs.count - 1) * runs.stride_in_chunk + runs.first_run.len;
+    let start = runs.first_run.offset_in_chunk as usize * size;
     start..start + last as usize * size
 }
 
 /// Puts the elements of runs into their places. `bytes` begin with the first run; `base` is the first place.
 pub(super) fn put_runs<S: ElementSink>(
-    runs: &StridedRun,
+    runs: &StridedRuns,
     bytes: &[u8],
     size: usize,
     base: usize,
     sink: &mut S,
     context: ConversionContext<'_>,
 ) -> Result<(), ConvertError> {
-    let place = runs.run.dest as usize - base;
-    let (len, count) = (runs.run.len as usize, runs.count as usize);
+    let place = runs.first_run.offset_in_selection as usize - base;
+    let (len, count) = (runs.first_run.len as usize, runs.count as usize);
     if count == 1 {
         return sink.put_elements(place..place + len, &bytes[..len * size], context);
     }
-    let (from_stride, place_stride) = (runs.at_stride as usize * size, runs.dest_stride as usize);
+    let (from_stride, place_stride) = (runs.stride_in_chunk as usize * size, runs.stride_in_selection as usize);
     let places = place..place + (count - 1) * place_stride + len;
     if let Some(direct) = sink.direct_bytes_mut(places) {
         copy_strided(bytes, from_stride, direct, place_stride * size, len * size, count);
@@ -212,8 +215,8 @@ mod tests {
             (size, len, count) in (1usize..9, 1u64..2000, 1u64..2000),
             gap in prop_oneof![0u64..100, 0u64..5000],
         ) {
-            let runs = StridedRun { run: ElementRun { at: 7, dest: 3, len }, count, at_stride: len + gap, dest_stride: len + 1 };
-            let pieces: Vec<StridedRun> = split_distant(runs, size, MAX_READ_GAP_BYTES).collect();
+            let runs = StridedRuns { first_run: ElementRun { offset_in_chunk: 7, offset_in_selection: 3, len }, count, stride_in_chunk: len + gap, stride_in_selection: len + 1 };
+            let pieces: Vec<StridedRuns> = split_distant(runs, size, MAX_READ_GAP_BYTES).collect();
             prop_assert!(pieces.iter().flat_map(|piece| piece.runs()).eq(runs.runs()));
             let is_near = gap as usize * size <= MAX_READ_GAP_BYTES;
             prop_assert!(pieces.iter().all(|piece| piece.count == 1 || is_near && byte_range_of_runs(piece, size).len() <= MAX_GROUP_READ_BYTES));

@@ -1,6 +1,6 @@
 //! Selected elements of a chunk without filters: run by run, or as boxes where a store reads best like that.
 
-use h5live_model::{ElementRun, StoredChunk, StridedRun, strided_run_as_block};
+use h5live_model::{ElementRun, StoredChunk, StridedRuns, strided_run_as_block};
 
 use super::chunk_reader::{ChunkReader, DatasetReader};
 use super::run_group::{self, RunGroup};
@@ -41,14 +41,14 @@ impl ChunkReader<'_> {
     /// Reads runs as boxes of elements, each by one call.
     pub(super) fn gather_blocks<S: ElementSink>(
         &self,
-        runs: &StridedRun,
+        runs: &StridedRuns,
         stored: &StoredChunk,
         base: usize,
         sink: &mut S,
         scratch: &mut Vec<u8>,
     ) -> Result<(), DatasetError> {
         let (size, sides) = (self.reader.view.size, self.grid.chunk_dims());
-        let run_bytes = runs.run.len as usize * size;
+        let run_bytes = runs.first_run.len as usize * size;
         for part in run_group::split_evenly(*runs, (MAX_BLOCK_BYTES / run_bytes).max(1) as u64) {
             let block = if part.count == 1 { None } else { strided_run_as_block(sides, &part) };
             let Some(block) = block else {
@@ -57,15 +57,15 @@ impl ChunkReader<'_> {
                 continue;
             };
             let bytes = run_bytes * part.count as usize;
-            let places = self.dest_range(ElementRun { len: part.run.len * part.count, ..part.run }, base);
-            let is_one_run = part.dest_stride == part.run.len;
+            let places = self.dest_range(ElementRun { len: part.first_run.len * part.count, ..part.first_run }, base);
+            let is_one_run = part.stride_in_selection == part.first_run.len;
             if let Some(direct) = sink.direct_bytes_mut(places).filter(|_| is_one_run) {
                 self.reader.core.chunks.read_block(stored, &block.start, &block.count, direct)?;
                 continue;
             }
             let scratch = resize_scratch(scratch, bytes);
             self.reader.core.chunks.read_block(stored, &block.start, &block.count, scratch)?;
-            let packed = StridedRun { at_stride: part.run.len, ..part };
+            let packed = StridedRuns { stride_in_chunk: part.first_run.len, ..part };
             run_group::put_runs(&packed, scratch, size, base, sink, ConversionContext::new(self.reader.store))?;
         }
         Ok(())
@@ -82,7 +82,7 @@ impl ChunkReader<'_> {
         scratch: &mut Vec<u8>,
     ) -> Result<(), DatasetError> {
         let size = self.reader.view.size;
-        let (places, start) = (self.dest_range(run, base), run.at as usize * size);
+        let (places, start) = (self.dest_range(run, base), run.offset_in_chunk as usize * size);
         if let Some(direct) = sink.direct_bytes_mut(places.clone()) {
             return self.read_span(stored, staged, start, direct);
         }

@@ -58,16 +58,21 @@ impl Dataset {
     /// Tells that elements are fill values because a source is not there, if it need not be there.
     ///
     /// # Errors
-    /// [`ErrorKind::NoSource`].
+    /// [`ErrorKind::MissingSource`].
     pub(super) fn note_missing_source(&self, file: &Name, path: &Name) -> Result<(), ErrorKind> {
         let options = &self.file.shared().options;
         let (source_file, source_path) = (file.to_string(), path.to_string());
         if options.missing_sources == MissingSourcePolicy::Error {
-            return Err(ErrorKind::NoSource { file: source_file, dataset: source_path });
+            return Err(ErrorKind::MissingSource { file: source_file, dataset: source_path });
         }
         if let Some(hook) = &options.on_missing_source {
             let (file, path) = (self.file.name().to_owned(), self.path.clone());
-            (hook.0)(&MissingSource { file, path, source_file, source_path });
+            (hook.0)(&MissingSource {
+                virtual_dataset_file: file,
+                virtual_dataset_path: path,
+                source_file,
+                source_path,
+            });
         }
         Ok(())
     }

@@ -30,8 +30,8 @@ impl Dataset {
         let Some((lo, hi)) = selected.bounds() else { return Ok(()) };
         let _layer = VirtualDepthGuard::enter()?;
         let elements =
-            usize::try_from(selected.element_count()).map_err(|_| ErrorKind::TooLarge(selected.element_count()))?;
-        sink.fill_with(0..elements, &view.spec.fill_element(), self.file.context())?;
+            usize::try_from(selected.element_count()).map_err(|_| ErrorKind::OutOfMemory(selected.element_count()))?;
+        sink.fill_with(0..elements, &view.spec.fill_value_or_zeros(), self.file.context())?;
         let bounds = (lo.as_slice(), hi.as_slice());
         let places = self.places_of_sources(view, bounds);
         for_each_piece((sources, &places), bounds, |piece| {
@@ -137,7 +137,7 @@ impl Dataset {
     /// written unless each element has a source that is there.
     ///
     /// # Errors
-    /// [`ErrorKind::NotMapped`], [`ErrorKind::NoSource`], or [`ErrorKind::OtherFile`] if a source cannot be written.
+    /// [`ErrorKind::UnmappedVirtualElements`], [`ErrorKind::MissingSource`], or [`ErrorKind::OtherFile`] if a source cannot be written.
     pub(super) fn write_sources(
         &self,
         view: &SpecSnapshot,
@@ -154,7 +154,7 @@ impl Dataset {
         })?;
         let elements = is_mapped.iter().filter(|is_mapped| !**is_mapped).count() as u64;
         if elements > 0 {
-            return Err(ErrorKind::NotMapped { elements }.into());
+            return Err(ErrorKind::UnmappedVirtualElements { elements }.into());
         }
         self.for_each_written_part(view, selected, |part| self.write_part_of(view, selected, bytes, part))
     }
@@ -177,7 +177,7 @@ impl Dataset {
             }
             let Some(source) = self.open_written_source(&piece.file, &piece.dataset)? else {
                 let (file, dataset) = (piece.file.to_string(), piece.dataset.to_string());
-                return Err(ErrorKind::NoSource { file, dataset }.into());
+                return Err(ErrorKind::MissingSource { file, dataset }.into());
             };
             let source_view = source.resolved_snapshot().map_err(|failure| source.to_other_file_error(failure))?;
             for_each_part((piece, &target), (&source, &source_view), bounds, view.size, &mut each)

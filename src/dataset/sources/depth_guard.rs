@@ -17,7 +17,7 @@ impl VirtualDepthGuard {
     pub(super) fn enter() -> Result<VirtualDepthGuard, ErrorKind> {
         let depth = DEPTH.get();
         if depth == MAX_LINKS_PER_PATH {
-            return Err(ErrorKind::TooManyLayers);
+            return Err(ErrorKind::TooManyVirtualLayers);
         }
         DEPTH.set(depth + 1);
         Ok(VirtualDepthGuard)

@@ -100,7 +100,7 @@ fn a_virtual_dataset_of_itself_is_an_error() {
     while let ErrorKind::OtherFile(inner) = kind {
         kind = inner.kind();
     }
-    assert!(matches!(kind, ErrorKind::TooManyLayers), "{error}");
+    assert!(matches!(kind, ErrorKind::TooManyVirtualLayers), "{error}");
 }
 
 #[test]
@@ -168,7 +168,7 @@ fn sources_that_are_not_there_are_told_of_or_refused() {
     let data = make(&strict, "whole", &[8], &[8], vec![gone]);
     assert_eq!(data.read_slice::<i32>(..4).unwrap(), [-1; 4]);
     let error = data.read_slice::<i32>(..5).unwrap_err();
-    assert!(matches!(error.kind(), ErrorKind::NoSource { .. }), "{error}");
+    assert!(matches!(error.kind(), ErrorKind::MissingSource { .. }), "{error}");
 }
 
 #[test]

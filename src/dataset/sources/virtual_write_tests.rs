@@ -54,9 +54,9 @@ fn nothing_is_written_if_an_element_has_no_source() {
     let first = file.new_dataset::<i16>().create_with_data("part0", &[5; 4]).unwrap();
     let data = two_rows(&file, ".");
     let error = data.write_slice(..2, &[0; 8]).unwrap_err();
-    assert!(matches!(error.kind(), ErrorKind::NotMapped { elements: 4 }), "{error}");
+    assert!(matches!(error.kind(), ErrorKind::UnmappedVirtualElements { elements: 4 }), "{error}");
     let error = data.write_slice((2, ..), &[0; 4]).unwrap_err();
-    assert!(matches!(error.kind(), ErrorKind::NoSource { dataset, .. } if dataset == "/part2"), "{error}");
+    assert!(matches!(error.kind(), ErrorKind::MissingSource { dataset, .. } if dataset == "/part2"), "{error}");
     assert_eq!(first.read::<i16>().unwrap(), [5; 4]);
     assert!(data.append(&[0; 4]).is_err());
     assert!(data.resize(&[5, 4]).is_err());
@@ -65,7 +65,7 @@ fn nothing_is_written_if_an_element_has_no_source() {
     let twice = vec![short(), short()];
     let data = file.new_dataset::<i16>().shape(&[6]).virtual_sources(twice).create("twice").unwrap();
     let error = data.write(&[1i16; 6]).unwrap_err();
-    assert!(matches!(error.kind(), ErrorKind::NotMapped { elements: 2 }), "{error}");
+    assert!(matches!(error.kind(), ErrorKind::UnmappedVirtualElements { elements: 2 }), "{error}");
     data.write_slice(..4, &[9i16; 4]).unwrap();
     assert_eq!(first.read::<i16>().unwrap(), [9; 4]);
 }
@@ -82,7 +82,7 @@ fn layers_of_virtual_datasets_are_written_and_a_loop_is_an_error() {
     assert_eq!(first.read::<i16>().unwrap(), [0, 8, 9, 0]);
     let own = vec![piece(".", "/own", Selection::All, Selection::All)];
     let own = file.new_dataset::<i32>().shape(&[2]).virtual_sources(own).create("own").unwrap();
-    assert!(matches!(innermost(&own.write(&[1, 2]).unwrap_err()), ErrorKind::TooManyLayers));
+    assert!(matches!(innermost(&own.write(&[1, 2]).unwrap_err()), ErrorKind::TooManyVirtualLayers));
 }
 
 #[test]

@@ -27,7 +27,7 @@ impl ChunkForms<'_> {
 
     /// The form in which a staged chunk is stored now.
     pub(crate) fn form_of(&self, coord: &ChunkCoord, staged: &StagedChunk) -> Result<ChunkStoreForm, DatasetError> {
-        if !self.core.chunks.prefers_unfiltered_partial_chunks() || self.view.is_unfiltered_edge(self.grid, coord) {
+        if !self.core.chunks.prefers_unfiltered_until_full() || self.view.is_unfiltered_edge(self.grid, coord) {
             return Ok(ChunkStoreForm::Filtered);
         }
         let Some(rows) = self.growing_rows(&self.view.extent, coord) else { return Ok(ChunkStoreForm::Filtered) };
@@ -67,7 +67,7 @@ impl ChunkForms<'_> {
     /// Notes in which form the store has a staged chunk now: through filters, in so many bytes, or without.
     pub(crate) fn note_stored(&self, coord: &ChunkCoord, encoded_bytes: Option<usize>) {
         match self.growing_rows(&self.view.extent, coord) {
-            Some(rows) if self.core.chunks.prefers_unfiltered_partial_chunks() => {
+            Some(rows) if self.core.chunks.prefers_unfiltered_until_full() => {
                 self.core.store.growing.insert(coord.clone(), GrowingChunk { rows, encoded_bytes });
             }
             _ => self.core.store.growing.forget_chunk(coord),

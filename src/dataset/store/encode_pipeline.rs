@@ -234,7 +234,7 @@ mod tests {
         for (fails_to_encode, fails_to_store) in [(40, 100), (100, 40), (40, 41), (41, 40), (0, 100)] {
             let stored = Mutex::new(Vec::new());
             let check = |item: &u64, fails: u64| match *item >= fails {
-                true => Err(DatasetError::from(ErrorKind::TooLarge(*item))),
+                true => Err(DatasetError::from(ErrorKind::OutOfMemory(*item))),
                 false => Ok(()),
             };
             let encode = |item: &u64, memory: &mut EncodeBuffers| {
@@ -248,7 +248,7 @@ mod tests {
             };
             let failure = pool(4).install(|| encode_and_store(&items, 8, encode, store)).unwrap_err();
             let first = fails_to_encode.min(fails_to_store);
-            assert_eq!(format!("{failure:?}"), format!("{:?}", DatasetError::from(ErrorKind::TooLarge(first))));
+            assert_eq!(format!("{failure:?}"), format!("{:?}", DatasetError::from(ErrorKind::OutOfMemory(first))));
             assert_eq!(stored.into_inner(), items[..first as usize]);
         }
     }

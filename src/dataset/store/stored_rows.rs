@@ -35,7 +35,7 @@ pub(crate) fn store_rows(core: &DatasetCore, which: RowsToStore) -> Result<Optio
         _ => (None, None),
     };
     drop(stage);
-    let batch = ChunkBatch { writes: &[], extent: extent.as_deref(), after: &[], publish };
+    let batch = ChunkBatch { writes: &[], extent: extent.as_deref(), publish_after: &[], publish };
     store_pieces(core, &pieces, chunk_bytes, batch)?;
     drop(pieces);
     drop(bytes);
@@ -93,8 +93,8 @@ fn store_pieces(
 fn write_of<'a>(piece: &'a RowPiece<'_>, chunk_bytes: usize) -> ChunkWrite<'a> {
     let RowPiece { coord, at, bytes } = piece;
     match bytes.len() / chunk_bytes {
-        0 => ChunkWrite::Part { coord, at: *at as u64, bytes, unseen: false },
+        0 => ChunkWrite::ByteRange { coord, at: *at as u64, bytes, unseen: false },
         1 => ChunkWrite::Whole { coord, filter_mask: 0, bytes },
-        _ => ChunkWrite::Consecutive { first: coord, size: chunk_bytes, bytes },
+        _ => ChunkWrite::AlongFirstDim { first: coord, size: chunk_bytes, bytes },
     }
 }

@@ -20,7 +20,7 @@ impl DatasetWriter<'_> {
         }
         let mut found = blobs_in(datatype, bytes, self.store());
         if !found.is_empty() {
-            let fill = blobs_in(datatype, &self.view.spec.fill_element(), self.store());
+            let fill = blobs_in(datatype, &self.view.spec.fill_value_or_zeros(), self.store());
             found.retain(|blob| !fill.contains(blob));
         }
         found

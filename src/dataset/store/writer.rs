@@ -238,7 +238,7 @@ impl<'a> DatasetWriter<'a> {
     }
 
     pub(crate) fn store_part(&self, coord: &ChunkCoord, at: usize, bytes: &[u8]) -> Result<(), DatasetError> {
-        self.core.chunks.write_part(coord, at as u64, bytes).map_err(|error| DatasetError::in_chunk(coord, error))
+        self.core.chunks.write_byte_range(coord, at as u64, bytes).map_err(|error| DatasetError::in_chunk(coord, error))
     }
 
     /// Puts the growing chunks that are stored without filters through them. Nothing else is staged.

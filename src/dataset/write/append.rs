@@ -72,7 +72,7 @@ impl RowAppend {
         let row = elements_per_row_along(view, axis);
         let values = values as u64;
         if row == 0 || !values.is_multiple_of(row) {
-            return Err(ErrorKind::Rows { row, values });
+            return Err(ErrorKind::NotWholeRows { row, values });
         }
         let mut extent = CoreDims::from_slice(&view.extent);
         extent[axis] = extent[axis].saturating_add(values / row);

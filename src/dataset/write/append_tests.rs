@@ -66,7 +66,7 @@ fn rows_that_are_all_of_a_chunk_follow_each_other() {
                 begin = end;
             }
             assert!(matches!(data.append(&rows[..15]).unwrap_err().kind(), ErrorKind::CannotGrow));
-            assert_eq!(data.chunks().unwrap().len(), 5);
+            assert_eq!(data.stored_chunks().unwrap().len(), 5);
         }
     }
 }
@@ -76,7 +76,7 @@ fn rows_that_are_not_whole_are_refused_among_others() {
     let (_dir, file) = live();
     let data = file.new_dataset::<u16>().unlimited_rows(&[3]).chunk_shape(&[50, 3]).create("data").unwrap();
     data.append(&[1u16, 2, 3]).unwrap();
-    assert!(matches!(data.append(&[4u16, 5]).unwrap_err().kind(), ErrorKind::Rows { .. }));
+    assert!(matches!(data.append(&[4u16, 5]).unwrap_err().kind(), ErrorKind::NotWholeRows { .. }));
     assert!(matches!(data.append_raw(&[4, 0, 5]).unwrap_err().kind(), ErrorKind::Convert(_)));
     data.append::<u16>(&[]).unwrap();
     data.append(&[4u16, 5, 6]).unwrap();

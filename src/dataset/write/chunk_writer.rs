@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use h5live_model::{
-    Block, ChunkBatch, ChunkCoord, ChunkGrid, ChunkSplit, ChunkWrite, ElementRun, StridedRun, split_run_into_blocks,
+    Block, ChunkBatch, ChunkCoord, ChunkGrid, ChunkSplit, ChunkWrite, ElementRun, StridedRuns, split_run_into_blocks,
     strided_run_as_block,
 };
 use smallvec::SmallVec;
@@ -110,7 +110,7 @@ impl<S: ElementSource> ChunkWriter<'_, S> {
         let mut result = Ok(());
         self.cut.for_each_run(coord, |run| {
             if result.is_ok() {
-                let range = run.at as usize * size..(run.at + run.len) as usize * size;
+                let range = run.offset_in_chunk as usize * size..(run.offset_in_chunk + run.len) as usize * size;
                 result = self.source.get_elements(dest_range(run), &mut bytes[range]);
             }
         });
@@ -146,7 +146,7 @@ impl<S: ElementSource> ChunkWriter<'_, S> {
         let stored_rows = self.writer.core.stored_row_count()?.saturating_sub(at.saturating_mul(*chunk_rows));
         let row_elements: u64 = self.grid.chunk_dims().iter().skip(1).product();
         let mut first = u64::MAX;
-        self.cut.for_each_run(coord, |run| first = first.min(run.at));
+        self.cut.for_each_run(coord, |run| first = first.min(run.offset_in_chunk));
         Ok(first / row_elements.max(1) < stored_rows)
     }
 
@@ -189,8 +189,9 @@ impl<S: ElementSource> ChunkWriter<'_, S> {
                 if result.is_err() {
                     return;
                 }
-                let places = (run.dest + from) as usize..(run.dest + run.len.min(from + step)) as usize;
-                result = self.add_part(coord, (run.at + from) as usize * size, places, &mut parts);
+                let places = (run.offset_in_selection + from) as usize
+                    ..(run.offset_in_selection + run.len.min(from + step)) as usize;
+                result = self.add_part(coord, (run.offset_in_chunk + from) as usize * size, places, &mut parts);
             }
         });
         result?;
@@ -229,7 +230,7 @@ impl<S: ElementSource> ChunkWriter<'_, S> {
                 PartBytes::Direct(bytes) => bytes,
                 PartBytes::Converted(range) => &batch.converted[range.clone()],
             };
-            writes.push(ChunkWrite::Part { coord, at: *at as u64, bytes, unseen: false });
+            writes.push(ChunkWrite::ByteRange { coord, at: *at as u64, bytes, unseen: false });
         }
         if !writes.is_empty() {
             self.writer.core.chunks.write(&ChunkBatch { writes: &writes, ..ChunkBatch::default() })?;
@@ -251,7 +252,7 @@ impl<S: ElementSource> ChunkWriter<'_, S> {
         let step = (MAX_STAGED_PART_BYTES / size).max(1);
         for from in places.clone().step_by(step) {
             let piece = from..places.end.min(from + step);
-            let at = (run.at as usize + (from - places.start)) * size;
+            let at = (run.offset_in_chunk as usize + (from - places.start)) * size;
             match self.source.direct_bytes(piece.clone()) {
                 Some(direct) => each(at, direct)?,
                 None => {
@@ -322,14 +323,14 @@ impl<S: ElementSource> ChunkWriter<'_, S> {
     }
 
     /// Adds the boxes that runs make: one, if they can be one.
-    fn add_blocks(&self, coord: &ChunkCoord, runs: StridedRun, to: &mut BlockBatch) -> Result<(), DatasetError> {
+    fn add_blocks(&self, coord: &ChunkCoord, runs: StridedRuns, to: &mut BlockBatch) -> Result<(), DatasetError> {
         let (size, sides) = (self.writer.view.size, self.grid.chunk_dims());
-        let bytes = (runs.run.len as usize).saturating_mul(runs.count as usize).saturating_mul(size);
+        let bytes = (runs.first_run.len as usize).saturating_mul(runs.count as usize).saturating_mul(size);
         if bytes <= MAX_STAGED_PART_BYTES
             && let Some(block) = strided_run_as_block(sides, &runs)
         {
             if bytes >= MIN_DIRECT_BLOCK_BYTES
-                && let Some(places) = runs.contiguous_dest_range()
+                && let Some(places) = runs.contiguous_selection_range()
                 && let Some(bytes) = self.source.direct_bytes(places.start as usize..places.end as usize)
             {
                 self.store_block_batch(coord, to)?;
@@ -353,12 +354,12 @@ impl<S: ElementSource> ChunkWriter<'_, S> {
                 if to.bytes.len() + len as usize * size > MAX_STAGED_PART_BYTES || to.blocks.len() >= MAX_BATCH_BLOCKS {
                     self.store_block_batch(coord, to)?;
                 }
-                let at = run.at + from;
+                let at = run.offset_in_chunk + from;
                 to.blocks.extend(split_run_into_blocks(sides, at..at + len).map(|block| {
                     let bytes = block.count.iter().product::<u64>() as usize * size;
                     (block, bytes)
                 }));
-                let place = (run.dest + from) as usize;
+                let place = (run.offset_in_selection + from) as usize;
                 to.fill(self.source, place..place + len as usize, size)?;
             }
         }
@@ -433,5 +434,5 @@ impl BlockBatch {
 }
 
 pub(super) fn dest_range(run: ElementRun) -> Range<usize> {
-    run.dest as usize..(run.dest + run.len) as usize
+    run.offset_in_selection as usize..(run.offset_in_selection + run.len) as usize
 }

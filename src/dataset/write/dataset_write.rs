@@ -226,7 +226,7 @@ impl Dataset {
         runs_to_write(bytes, fill, is_wanted).into_iter().try_for_each(|run| {
             self.with_error_path(|| {
                 let at = at + run.start as u64;
-                let write = [ChunkWrite::Part { coord: &chunk.coord, at, bytes: &bytes[run], unseen: true }];
+                let write = [ChunkWrite::ByteRange { coord: &chunk.coord, at, bytes: &bytes[run], unseen: true }];
                 let written = self.core.chunks.write(&ChunkBatch { writes: &write, ..ChunkBatch::default() });
                 written.map_err(|error| DatasetError::in_chunk(&chunk.coord, error))
             })
@@ -239,7 +239,7 @@ impl Dataset {
     /// Other processes see them after the next flush, and never only in part.
     ///
     /// # Errors
-    /// [`ErrorKind::CannotGrow`](crate::ErrorKind::CannotGrow), [`ErrorKind::Rows`](crate::ErrorKind::Rows),
+    /// [`ErrorKind::CannotGrow`](crate::ErrorKind::CannotGrow), [`ErrorKind::NotWholeRows`](crate::ErrorKind::NotWholeRows),
     /// [`ErrorKind::InvalidExtent`](crate::ErrorKind::InvalidExtent) if the maximum is reached, or as
     /// [`Dataset::write_slice`]. After an error the extent is as it was.
     pub fn append<T: H5Write>(&self, values: &[T]) -> Result<()> {

@@ -86,7 +86,7 @@ pub(super) fn grow_extent(writer: &DatasetWriter<'_>, dims: &[u64]) -> Result<()
     loop {
         earlier.retain(|core| !core.is_deleted());
         let after: Vec<_> = earlier.iter().map(|core| core.chunks.id()).collect();
-        let batch = ChunkBatch { extent: Some(dims), after: &after, ..ChunkBatch::default() };
+        let batch = ChunkBatch { extent: Some(dims), publish_after: &after, ..ChunkBatch::default() };
         match writer.core.chunks.write(&batch) {
             // Another thread has deleted one of them meanwhile.
             Err(_) if earlier.iter().any(|core| core.is_deleted()) => {}
@@ -141,7 +141,7 @@ fn fill_outside_extent(view: &SpecSnapshot, grid: &ChunkGrid, coord: &ChunkCoord
     view.spec.fill_into(0, &mut cleared);
     if let Ok(inside) = Selection::All.bind(&view.extent) {
         inside.split_by_chunks(grid).for_each_run(coord, |run| {
-            let range = run.at as usize * view.size..(run.at + run.len) as usize * view.size;
+            let range = run.offset_in_chunk as usize * view.size..(run.offset_in_chunk + run.len) as usize * view.size;
             cleared[range.clone()].copy_from_slice(&bytes[range]);
         });
     }

@@ -97,7 +97,7 @@ pub(super) fn check_chunk_before(
     grid: &ChunkGrid,
 ) -> Result<(), DatasetError> {
     let coord = grid.chunk_of(&end.iter().map(|end| end.saturating_sub(1)).collect::<CoreDims>());
-    writer.core.chunks.check_chunk(&coord).map_err(|error| DatasetError::in_chunk(&coord, error))
+    writer.core.chunks.check_chunk_storable(&coord).map_err(|error| DatasetError::in_chunk(&coord, error))
 }
 
 /// Hands a box of one chunk to the store, where the caller has its elements. Returns `false` if they are no such box.

@@ -3,9 +3,9 @@
 use h5live_model::{Location, Mode, OpenError};
 
 use crate::domains::open_engine;
-use crate::engine::{DocumentPut, ObjectEngine, ObjectPut, ObjectTag};
+use crate::engine::{DocumentPut, ObjectChangeTag, ObjectEngine, ObjectPut};
 use crate::error::{HsdsError, damaged_object_error};
-use crate::layout::{AccessRights, AclRight, DEFAULT_USER, DomainDocument};
+use crate::layout::{AccessRights, AclRight, DEFAULT_ACL_USER, DomainDocument};
 use crate::session::{domain_key, unix_seconds_now};
 
 /// The object of a domain or a folder, on its engine.
@@ -16,7 +16,7 @@ struct OpenDocument {
     user: String,
     document: DomainDocument,
     /// The state of the object that was read.
-    tag: ObjectTag,
+    tag: ObjectChangeTag,
 }
 
 impl OpenDocument {
@@ -47,7 +47,7 @@ impl OpenDocument {
             return Ok(());
         }
         let (user, object) = (self.user.clone(), self.path.clone());
-        Err(OpenError::Store(HsdsError::Access { user, right: right.name(), object }.into()))
+        Err(OpenError::Store(HsdsError::AccessDenied { user, right: right.name(), object }.into()))
     }
 }
 
@@ -61,7 +61,7 @@ pub fn read_acl(at: &Location) -> Result<Vec<(String, AccessRights)>, OpenError>
     open.check(AclRight::Read)?;
     let sees_all = open.check(AclRight::ReadAcl).is_ok();
     let mut users = open.document.users();
-    users.retain(|(user, _)| sees_all || *user == open.user || user == DEFAULT_USER);
+    users.retain(|(user, _)| sees_all || *user == open.user || user == DEFAULT_ACL_USER);
     Ok(users)
 }
 

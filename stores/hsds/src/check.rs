@@ -10,7 +10,7 @@ use h5live_model::{
 
 use crate::dataset::HsdsDataset;
 use crate::engine::{CLAIM_FILE, ListedObject, ObjectEngine};
-use crate::layout::{EntryQuery, LayoutError, ObjectDocument, SUMMARY_FILES, ShardId, chunk_of_key, kind};
+use crate::layout::{EntryQuery, LayoutError, ObjectDocument, SUMMARY_FILES, ShardId, chunk_of_key_suffix, kind};
 use crate::linked_hdf5_chunks::LinkedHdf5Chunks;
 use crate::session::HsdsSession;
 
@@ -23,13 +23,13 @@ const CHUNKS_AT_ONCE: usize = 64;
 pub enum HsdsFault {
     /// A key that the schema does not have.
     #[error("the schema has no object with the key {0}")]
-    Key(String),
+    UnknownKey(String),
     /// The root group is not there.
     #[error("the root group is not there")]
     NoRoot,
     /// A document that cannot be read.
     #[error("its document is damaged: {0}")]
-    Document(String),
+    DamagedDocument(String),
     /// A link leads nowhere.
     #[error("its link {name:?} leads to object {target}, which is not there")]
     DanglingLink {
@@ -40,7 +40,7 @@ pub enum HsdsFault {
     },
     /// A link whose name no path can have.
     #[error("no path leads to its link {name:?}: {why}")]
-    Name {
+    UnusableLinkName {
         /// The name of the link.
         name: String,
         /// What is wrong with it.
@@ -54,10 +54,10 @@ pub enum HsdsFault {
     NoChunkTable(String),
     /// A chunk that lies outside of what the dataset can become.
     #[error("chunk {0} lies outside of the maximum of the shape")]
-    ChunkOutside(ChunkCoord),
+    ChunkOutsideMaxShape(ChunkCoord),
     /// A chunk that cannot be decoded.
     #[error("chunk {coord}: {fault}")]
-    Chunk {
+    UnreadableChunk {
         /// The chunk.
         coord: ChunkCoord,
         /// What is wrong.
@@ -69,15 +69,15 @@ impl HsdsFault {
     /// A word for the kind of fault.
     fn kind(&self) -> &'static str {
         match self {
-            HsdsFault::Key(_) => "key",
+            HsdsFault::UnknownKey(_) => "key",
             HsdsFault::NoRoot => "no-root",
-            HsdsFault::Document(_) => "document",
+            HsdsFault::DamagedDocument(_) => "document",
             HsdsFault::DanglingLink { .. } => "dangling-link",
-            HsdsFault::Name { .. } => "name",
+            HsdsFault::UnusableLinkName { .. } => "name",
             HsdsFault::NoCommittedDatatype(_) => "no-committed-datatype",
             HsdsFault::NoChunkTable(_) => "no-chunk-table",
-            HsdsFault::ChunkOutside(_) => "chunk-outside",
-            HsdsFault::Chunk { .. } => "chunk",
+            HsdsFault::ChunkOutsideMaxShape(_) => "chunk-outside",
+            HsdsFault::UnreadableChunk { .. } => "chunk",
         }
     }
 }
@@ -101,9 +101,9 @@ struct CheckedDomain<'a> {
 pub struct DomainCheckResult {
     pub report: StoreCheckReport,
     /// The objects among the leaks, which are deleted as a whole.
-    pub unlinked: Vec<ObjectId>,
+    pub leaked_objects: Vec<ObjectId>,
     /// The keys of shards that no document names, of objects that stay.
-    pub stray_shards: Vec<String>,
+    pub stray_shard_keys: Vec<String>,
 }
 
 /// Checks the domain of a session.
@@ -139,8 +139,8 @@ pub fn check_domain(session: &Arc<HsdsSession>, what: StoreCheckOptions) -> Resu
 
 impl CheckedDomain<'_> {
     fn sort_in(&mut self, object: ListedObject) {
-        let ListedObject { key, bytes, .. } = object;
-        if let Some(id) = self.session.domain.object_of_key(&key) {
+        let ListedObject { key, size: bytes, .. } = object;
+        if let Some(id) = self.session.domain.object_of_document_key(&key) {
             self.report.metadata_bytes += bytes;
             self.documents.insert(id, bytes);
             return;
@@ -160,31 +160,31 @@ impl CheckedDomain<'_> {
         let mut parts = rest.splitn(3, '/');
         let folder = parts.next().zip(parts.next()).map(|(class, id)| format!("{prefix}/{class}/{id}/.dataset.json"));
         let dataset = folder.zip(parts.next());
-        let dataset = dataset.and_then(|(key, name)| Some((self.session.domain.object_of_key(&key)?, name)));
+        let dataset = dataset.and_then(|(key, name)| Some((self.session.domain.object_of_document_key(&key)?, name)));
         match dataset {
-            Some((id, name)) if (0..=32).any(|rank| chunk_of_key(name, rank).is_some()) => {
+            Some((id, name)) if (0..=32).any(|rank| chunk_of_key_suffix(name, rank).is_some()) => {
                 self.report.raw_bytes += bytes;
                 self.chunks.entry(id).or_default().push((name.to_owned(), bytes));
             }
-            _ => self.faults.push((None, HsdsFault::Key(key))),
+            _ => self.faults.push((None, HsdsFault::UnknownKey(key))),
         }
     }
 
     /// Checks an object. Returns what it leads to, with the names of links.
     fn check_object(&mut self, id: ObjectId, what: StoreCheckOptions) -> Result<Vec<(Option<String>, ObjectId)>> {
-        self.report.objects += 1;
+        self.report.object_count += 1;
         let document = match self.session.document_with_entries(id, EntryQuery::All) {
             Ok(document) => document,
             Err(ModelError::NoObject(_)) => return Ok(Vec::new()),
             Err(error) => {
                 // Which shards belong to it is not known.
                 self.shards.remove(&id);
-                self.faults.push((Some(id), HsdsFault::Document(error.to_string())));
+                self.faults.push((Some(id), HsdsFault::DamagedDocument(error.to_string())));
                 return Ok(Vec::new());
             }
         };
         if let Err(error) = check_document(&document) {
-            self.faults.push((Some(id), HsdsFault::Document(error.to_string())));
+            self.faults.push((Some(id), HsdsFault::DamagedDocument(error.to_string())));
         }
         if let Some(listed) = self.shards.get_mut(&id) {
             let named = document.shard_ids().into_iter().filter_map(|named| listed.remove(&named)).sum();
@@ -194,7 +194,7 @@ impl CheckedDomain<'_> {
         let links = document.links().into_iter().flatten().flatten();
         for Link { name, target, .. } in links.filter(|_| document.kind() == ObjectKind::Group) {
             if let Some(why) = name_fault(name.as_bytes()) {
-                self.faults.push((Some(id), HsdsFault::Name { name: name.to_string(), why }));
+                self.faults.push((Some(id), HsdsFault::UnusableLinkName { name: name.to_string(), why }));
             }
             let LinkTarget::Hard(target) = target else { continue };
             if !self.documents.contains_key(&target) {
@@ -233,27 +233,31 @@ impl CheckedDomain<'_> {
         for (name, _) in &names {
             let folder = self.session.domain.dataset_folder(id);
             let is_found = |coord: &ChunkCoord| chunk_key(coord).strip_prefix(&folder) == Some(name);
-            match chunk_of_key(name, spec.dataspace.rank()).filter(is_found) {
-                Some(coord) if spec.checked_chunk_bytes(&coord).is_ok() => coords.push(coord),
-                Some(coord) => self.faults.push((Some(id), HsdsFault::ChunkOutside(coord))),
-                None => self.faults.push((Some(id), HsdsFault::Key(name.clone()))),
+            match chunk_of_key_suffix(name, spec.dataspace.rank()).filter(is_found) {
+                Some(coord) if spec.chunk_bytes_at(&coord).is_ok() => coords.push(coord),
+                Some(coord) => self.faults.push((Some(id), HsdsFault::ChunkOutsideMaxShape(coord))),
+                None => self.faults.push((Some(id), HsdsFault::UnknownKey(name.clone()))),
             }
         }
         self.chunks.insert(id, names);
-        if what.data {
+        if what.verify_data {
             self.check_native_chunks(document, &spec)?;
         }
-        for coords in coords.chunks(CHUNKS_AT_ONCE).filter(|_| what.data) {
+        for coords in coords.chunks(CHUNKS_AT_ONCE).filter(|_| what.verify_data) {
             let keys: Vec<String> = coords.iter().map(chunk_key).collect();
             let bad = parking_lot::Mutex::new(Vec::new());
             self.session.engine.get_many(&keys, &|number, found| {
                 let (Some(key), Some(coord), Some(found)) = (keys.get(number), coords.get(number), found) else {
                     return Ok(());
                 };
-                let decoded =
-                    form.decode(key, &found.bytes).and_then(|stored| form.to_model_elements(key, &stored, (1, 1)));
+                let decoded = form
+                    .decompress(key, &found.bytes)
+                    .and_then(|stored_elements| form.to_model_elements(key, &stored_elements, (1, 1)));
                 if let Err(error) = decoded {
-                    bad.lock().push((Some(id), HsdsFault::Chunk { coord: coord.clone(), fault: error.to_string() }));
+                    bad.lock().push((
+                        Some(id),
+                        HsdsFault::UnreadableChunk { coord: coord.clone(), fault: error.to_string() },
+                    ));
                 }
                 Ok(())
             })?;
@@ -277,7 +281,7 @@ impl CheckedDomain<'_> {
             Ok(None) => return Ok(()),
             Err(error) => {
                 let coord = ChunkCoord::origin(spec.dataspace.rank());
-                self.faults.push((Some(id), HsdsFault::Chunk { coord, fault: error.to_string() }));
+                self.faults.push((Some(id), HsdsFault::UnreadableChunk { coord, fault: error.to_string() }));
                 return Ok(());
             }
         };
@@ -286,9 +290,11 @@ impl CheckedDomain<'_> {
                 break;
             }
             match native.read(session, spec, &coord) {
-                Ok(Some(_)) if spec.filters.is_empty() => self.report.undecoded_chunks += 1,
+                Ok(Some(_)) if spec.filters.is_empty() => self.report.unverifiable_chunks += 1,
                 Ok(_) => {}
-                Err(error) => self.faults.push((Some(id), HsdsFault::Chunk { coord, fault: error.to_string() })),
+                Err(error) => {
+                    self.faults.push((Some(id), HsdsFault::UnreadableChunk { coord, fault: error.to_string() }))
+                }
             }
         }
         Ok(())
@@ -370,7 +376,7 @@ impl CheckedDomain<'_> {
         // The schema has no place for checksums of chunks and documents.
         self.report.unchecksummed_bytes = Some(self.report.metadata_bytes + self.report.raw_bytes);
         self.report.findings = std::mem::take(&mut self.faults).into_iter().map(finding).collect();
-        DomainCheckResult { report: self.report, unlinked, stray_shards }
+        DomainCheckResult { report: self.report, leaked_objects: unlinked, stray_shard_keys: stray_shards }
     }
 }
 

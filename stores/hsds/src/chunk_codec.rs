@@ -18,32 +18,32 @@ pub struct ChunkCodec {
     /// How that is compressed.
     pub encoding: ChunkEncoding,
     /// Elements of a chunk; 0 if there are no chunks.
-    pub elements: usize,
+    pub chunk_element_count: usize,
     /// What compresses.
-    pub unfilter: Arc<dyn FilterEngine>,
+    pub filter_engine: Arc<dyn FilterEngine>,
     /// Most bytes of a chunk.
     pub max_allocation: AllocationLimit,
 }
 
 fn damaged(key: &str, source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> ModelError {
-    HsdsError::Chunk { key: key.to_owned(), source: source.into() }.into()
+    HsdsError::DamagedChunk { key: key.to_owned(), source: source.into() }.into()
 }
 
 impl ChunkCodec {
     /// Bytes of a chunk where it crosses the seam.
-    pub fn model_chunk_bytes(&self) -> u64 {
-        (self.codec.model_element_size() as u64).saturating_mul(self.elements as u64)
+    pub fn model_chunk_size(&self) -> u64 {
+        (self.codec.model_element_size() as u64).saturating_mul(self.chunk_element_count as u64)
     }
 
     /// The elements of a chunk, as they are stored.
     ///
     /// # Errors
-    /// [`HsdsError::Chunk`], [`ModelError::Allocation`].
-    pub fn decode(&self, key: &str, bytes: &[u8]) -> Result<Arc<[u8]>> {
-        let expected = self.codec.stored_size().map(|size| size as u64 * self.elements as u64);
+    /// [`HsdsError::DamagedChunk`], [`ModelError::Allocation`].
+    pub fn decompress(&self, key: &str, bytes: &[u8]) -> Result<Arc<[u8]>> {
+        let expected = self.codec.stored_size().map(|size| size as u64 * self.chunk_element_count as u64);
         let undone = |filters: &[FilterSpec], bytes: &[u8], size: u64| {
             self.max_allocation.check(size)?;
-            self.unfilter.unfilter(filters, 0, bytes.to_vec(), size).map_err(|error| damaged(key, error))
+            self.filter_engine.unfilter(filters, 0, bytes.to_vec(), size).map_err(|error| damaged(key, error))
         };
         let frame = blosc_frame_data_len(bytes).filter(|_| self.encoding.is_compressed());
         let is_zlib = self.encoding.is_compressed() && bytes.first() == Some(&ZLIB);
@@ -61,7 +61,7 @@ impl ChunkCodec {
         }
         match expected {
             Some(expected) if expected != decoded.len() as u64 => {
-                let wrong = LayoutError::Length { expected: expected as usize, found: decoded.len() };
+                let wrong = LayoutError::LengthMismatch { expected: expected as usize, found: decoded.len() };
                 Err(damaged(key, wrong))
             }
             _ => Ok(decoded),
@@ -72,12 +72,12 @@ impl ChunkCodec {
     ///
     /// # Errors
     /// [`ModelError::Invalid`] if they have no room.
-    pub fn encode(&self, stored: Vec<u8>) -> Result<Vec<u8>> {
+    pub fn compress(&self, stored: Vec<u8>) -> Result<Vec<u8>> {
         let too_long = || ModelError::Invalid("a chunk has less than 2 GiB in this store".to_owned());
         let shuffled = match (self.encoding.is_bit_shuffled(), self.codec.stored_size()) {
             (true, Some(element)) => {
                 let filter = ChunkEncoding::bit_shuffle_lz4_filter(element as u32);
-                let (bytes, mask) = self.unfilter.filter(&[filter], &stored).map_err(|_| {
+                let (bytes, mask) = self.filter_engine.filter(&[filter], &stored).map_err(|_| {
                     ModelError::Unsupported("writing chunks that go through bitshuffle, without that filter")
                 })?;
                 if mask == 0 { bytes } else { return Err(ModelError::Unsupported("chunks that bitshuffle refuses")) }
@@ -86,7 +86,7 @@ impl ChunkCodec {
         };
         let bytes = u32::try_from(shuffled.len()).map_err(|_| too_long())?;
         let Some(filter) = self.encoding.blosc_frame_filter(bytes) else { return Ok(shuffled) };
-        match self.unfilter.filter(&[filter], &shuffled) {
+        match self.filter_engine.filter(&[filter], &shuffled) {
             Ok((frame, 0)) => Ok(frame),
             // What does not become shorter is in a frame as it is.
             _ => uncompressed_blosc_frame(&shuffled).ok_or_else(too_long),
@@ -96,14 +96,14 @@ impl ChunkCodec {
     /// The elements of a chunk, as they cross the seam.
     ///
     /// # Errors
-    /// [`HsdsError::Chunk`], [`ModelError::Allocation`].
+    /// [`HsdsError::DamagedChunk`], [`ModelError::Allocation`].
     pub fn to_model_elements(&self, key: &str, stored: &[u8], holder_id_and_version: (u32, u32)) -> Result<Vec<u8>> {
         if self.codec.is_verbatim() {
             return Ok(stored.to_vec());
         }
-        let mut seam = self.max_allocation.zeroed(self.model_chunk_bytes())?;
+        let mut seam = self.max_allocation.zeroed(self.model_chunk_size())?;
         self.codec
-            .unpack(stored, self.elements, holder_id_and_version.0, holder_id_and_version.1, &mut seam)
+            .unpack(stored, self.chunk_element_count, holder_id_and_version.0, holder_id_and_version.1, &mut seam)
             .map_err(|error| damaged(key, error))?;
         Ok(seam)
     }

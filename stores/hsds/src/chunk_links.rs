@@ -12,9 +12,9 @@ use serde_json::{Value, json};
 
 use crate::connector;
 use crate::engine::ObjectEngine;
-use crate::error::{HsdsError, invalid_error};
+use crate::error::{HsdsError, invalid_or_unsupported_error};
 use crate::layout::{ElementCodec, ObjectDocument};
-use crate::linked_hdf5_chunks::{DEFLATE, ENTRY_BYTES, SHUFFLE};
+use crate::linked_hdf5_chunks::{CHUNK_TABLE_ENTRY_BYTES, DEFLATE, SHUFFLE};
 use crate::store::HsdsStore;
 
 /// Most chunks that a layout lists itself. More are in a table.
@@ -54,7 +54,10 @@ fn obstacle(source: &DatasetSpec, linked: &DatasetSpec, chunks: &[StoredChunk]) 
     if source.filters != linked.filters || source.unfiltered_partial_chunks && !filters.is_empty() {
         return Some("its filters, or those of the chunks at its edges, are others");
     }
-    if !is_grid(source) || source.grid() != linked.grid() || source.dataspace != linked.dataspace {
+    if !is_grid(source)
+        || source.grid_or_single_chunk() != linked.grid_or_single_chunk()
+        || source.dataspace != linked.dataspace
+    {
         return Some("it has no chunks of its own in the file, or others");
     }
     if source.dataspace.rank() == 0 {
@@ -79,7 +82,7 @@ fn entry_type() -> Datatype {
         datatype: Datatype::integer(size, ByteOrder::Little, Sign::Signed),
     };
     Datatype::Compound(CompoundType {
-        size: ENTRY_BYTES as u32,
+        size: CHUNK_TABLE_ENTRY_BYTES as u32,
         members: vec![member("offset", 8, 0), member("size", 4, 8)],
     })
 }
@@ -108,9 +111,10 @@ fn table_chunks(grid: &ChunkGrid, chunks: &[StoredChunk]) -> BTreeMap<ChunkCoord
         let coord = grid.chunk_of(chunk.coord.scaled());
         let start = grid.start_of(&coord);
         let within = chunk.coord.scaled().iter().zip(&start).zip(grid.chunk_dims());
-        let place = within.fold(0u64, |at, ((index, start), dim)| at * dim + (index - start)) as usize * ENTRY_BYTES;
-        let bytes = found.entry(coord).or_insert_with(|| vec![0; elements * ENTRY_BYTES]);
-        if let Some(entry) = bytes.get_mut(place..place + ENTRY_BYTES) {
+        let place = within.fold(0u64, |at, ((index, start), dim)| at * dim + (index - start)) as usize
+            * CHUNK_TABLE_ENTRY_BYTES;
+        let bytes = found.entry(coord).or_insert_with(|| vec![0; elements * CHUNK_TABLE_ENTRY_BYTES]);
+        if let Some(entry) = bytes.get_mut(place..place + CHUNK_TABLE_ENTRY_BYTES) {
             let (offset, size) = entry.split_at_mut(8);
             offset.copy_from_slice(&chunk.offset.unwrap_or_default().to_le_bytes());
             size.copy_from_slice(&(chunk.size as u32).to_le_bytes());
@@ -122,13 +126,13 @@ fn table_chunks(grid: &ChunkGrid, chunks: &[StoredChunk]) -> BTreeMap<ChunkCoord
 /// What documents of the domain at a location call a native file of the same bucket.
 ///
 /// # Errors
-/// [`HsdsError::OtherBucket`] if it is no such file.
+/// [`HsdsError::FileNotInBucket`] if it is no such file.
 pub fn native_file_uri(domain: &Location, file: &Location) -> Result<String> {
     let found = connector::file_uri(domain, file).or_else(|| cloud_file_uri(domain, file));
-    found.ok_or_else(|| HsdsError::OtherBucket(file.to_string()).into())
+    found.ok_or_else(|| HsdsError::FileNotInBucket(file.to_string()).into())
 }
 
-/// A native file whose chunks datasets of a domain have. [`HsdsStore::locate_native_file`] makes it.
+/// A native file whose chunks datasets of a domain have. [`HsdsStore::probe_native_file`] makes it.
 #[derive(Debug, Clone)]
 pub struct NativeChunkFile {
     uri: String,
@@ -147,17 +151,17 @@ impl HsdsStore {
     /// The native file that documents call so ([`native_file_uri`]).
     ///
     /// # Errors
-    /// [`HsdsError::NoNativeFile`] if it is not one; [`ModelError::Unsupported`] for a file of another bucket, and errors of
+    /// [`HsdsError::NotHdf5File`] if it is not one; [`ModelError::Unsupported`] for a file of another bucket, and errors of
     /// reading it.
-    pub fn locate_native_file(&self, uri: &str) -> Result<NativeChunkFile> {
-        let signature = |at| self.session.engine.get_range(uri, at, Superblock::SIGNATURE.len() as u64);
+    pub fn probe_native_file(&self, uri: &str) -> Result<NativeChunkFile> {
+        let signature = |at| self.session.engine.get_file_range(uri, at, Superblock::SIGNATURE.len() as u64);
         let mut found = signature(0)?;
         let mut places = Superblock::possible_offsets(u64::MAX);
         places.next();
         let mut base = 0;
         while found != Superblock::SIGNATURE {
             let next = places.next().and_then(|at| Some((at, signature(at).ok()?)));
-            (base, found) = next.ok_or_else(|| HsdsError::NoNativeFile(uri.to_owned()))?;
+            (base, found) = next.ok_or_else(|| HsdsError::NotHdf5File(uri.to_owned()))?;
         }
         Ok(NativeChunkFile { uri: uri.to_owned(), base })
     }
@@ -199,12 +203,12 @@ impl HsdsStore {
                 json!({"class": "H5D_CHUNKED_REF_INDIRECT", "dims": dims, "file_uri": file_uri, "chunk_table": table})
             }
             _ => {
-                let (offset, size) = (first.offset, linked.chunk_bytes());
+                let (offset, size) = (first.offset, linked.chunk_bytes_or_total());
                 json!({"class": "H5D_CONTIGUOUS_REF", "file_uri": file_uri, "offset": offset, "size": size})
             }
         };
         let set = |document: &mut ObjectDocument| {
-            document.set_native_chunk_layout(layout.clone(), &source.filters).map_err(invalid_error)
+            document.set_native_chunk_layout(layout.clone(), &source.filters).map_err(invalid_or_unsupported_error)
         };
         session.change_document(id, set)?;
         self.forget_dataset(id);
@@ -213,20 +217,21 @@ impl HsdsStore {
 
     /// Makes a dataset with the places of the chunks of another one. Nothing but that one leads to it.
     fn create_chunk_table(&self, linked: &DatasetSpec, chunks: &[StoredChunk]) -> Result<ObjectId> {
-        let counts = linked.grid().map(|grid| grid.chunk_counts(linked.dataspace.dims())).unwrap_or_default();
+        let counts =
+            linked.grid_or_single_chunk().map(|grid| grid.chunk_counts(linked.dataspace.dims())).unwrap_or_default();
         let spec = DatasetSpec {
             datatype: entry_type(),
             dataspace: Dataspace::Simple(Shape::fixed(&counts)),
             layout: Layout::Chunked(table_chunk_dims(&counts)),
             ..DatasetSpec::default()
         };
-        let grid = spec.grid();
+        let grid = spec.grid_or_single_chunk();
         let id = self.session.create_object(&NewObject::unlinked(&spec.into()))?;
         let entries = grid.map(|grid| table_chunks(&grid, chunks)).unwrap_or_default();
         let write = |(coord, bytes)| ChunkWrite::Whole { coord, filter_mask: 0, bytes };
         let writes: Vec<ChunkWrite<'_>> =
             entries.iter().map(|(coord, bytes): (_, &Vec<u8>)| write((coord, bytes))).collect();
-        let batch = ChunkBatch { writes: &writes, extent: None, after: &[], publish: None };
+        let batch = ChunkBatch { writes: &writes, extent: None, publish_after: &[], publish: None };
         self.dataset(id)?.write(&batch)?;
         self.session.state.write().add_references(id, 1);
         Ok(id)

@@ -12,7 +12,7 @@ use h5live_model::{
 use h5live_objects::ObjectClient;
 
 use crate::cloud_options::HsdsCloud;
-use crate::cloud_place::CloudDomainPath;
+use crate::cloud_place::CloudDomainPlace;
 use crate::connector::{read_only_request, request_to_open, set_options};
 use crate::engine::BucketEngine;
 use crate::maintenance::{self, UpkeepTarget};
@@ -40,7 +40,7 @@ pub(crate) fn options_of(at: &Location) -> HsdsCloud {
 
 /// What documents of the domain at a location call a file of the same bucket; `None` if it is none.
 pub(crate) fn file_uri(domain: &Location, file: &Location) -> Option<String> {
-    let (place, Location::Url(file)) = (CloudDomainPath::of(domain, &options_of(domain).schema).ok()?, file) else {
+    let (place, Location::Url(file)) = (CloudDomainPlace::of(domain, &options_of(domain).schema).ok()?, file) else {
         return None;
     };
     let path = String::from_utf8(file.decoded_path().ok()?).ok()?;
@@ -53,9 +53,9 @@ pub(crate) fn file_uri(domain: &Location, file: &Location) -> Option<String> {
 pub(crate) fn place_and_client(
     at: &Location,
     options: &HsdsCloud,
-) -> Result<(CloudDomainPath, ObjectClient), OpenError> {
-    let place = CloudDomainPath::of(at, &options.schema)?;
-    let client = place.object_place().client(&options.objects);
+) -> Result<(CloudDomainPlace, ObjectClient), OpenError> {
+    let place = CloudDomainPlace::of(at, &options.schema)?;
+    let client = place.bucket_location().client(&options.objects);
     Ok((place, client.map_err(|error| OpenError::Store(error.into()))?))
 }
 
@@ -67,7 +67,7 @@ pub(crate) fn open_engine(
     at: &Location,
     options: &HsdsCloud,
     mode: Mode,
-) -> Result<(CloudDomainPath, BucketEngine), OpenError> {
+) -> Result<(CloudDomainPlace, BucketEngine), OpenError> {
     let (place, client) = place_and_client(at, options)?;
     open_bucket(place, &client, options, mode)
 }
@@ -79,25 +79,25 @@ pub(crate) fn open_engine(
 pub(crate) fn open_folder_engine(
     at: &Location,
     options: &HsdsCloud,
-) -> Result<(CloudDomainPath, BucketEngine), OpenError> {
-    let place = CloudDomainPath::of_domain_or_folder(at, &options.schema)?;
-    let client = place.object_place().client(&options.objects).map_err(|error| OpenError::Store(error.into()))?;
+) -> Result<(CloudDomainPlace, BucketEngine), OpenError> {
+    let place = CloudDomainPlace::of_domain_or_folder(at, &options.schema)?;
+    let client = place.bucket_location().client(&options.objects).map_err(|error| OpenError::Store(error.into()))?;
     open_bucket(place, &client, options, Mode::Read)
 }
 
 fn open_bucket(
-    place: CloudDomainPath,
+    place: CloudDomainPlace,
     client: &ObjectClient,
     options: &HsdsCloud,
     mode: Mode,
-) -> Result<(CloudDomainPath, BucketEngine), OpenError> {
+) -> Result<(CloudDomainPlace, BucketEngine), OpenError> {
     let engine = BucketEngine::open(client, &place.bucket, &place.domain, mode, &options.request());
     Ok((place, engine.map_err(OpenError::Store)?))
 }
 
 impl HsdsCloudConnector {
     /// A connector that lets `opened` keep a handle on the last session.
-    pub fn with_last_opened(opened: LastOpenedStore) -> Self {
+    pub fn remembering_last_opened(opened: LastOpenedStore) -> Self {
         HsdsCloudConnector { opened: Some(opened) }
     }
 
@@ -113,22 +113,22 @@ impl HsdsCloudConnector {
 
     fn open_as(at: &Location, how: &OpenRequest<'_>, is_draft: bool) -> Result<HsdsSession, OpenError> {
         let options = how.downcast_options::<HsdsCloud>()?;
-        let domain = CloudDomainPath::of(at, &options.schema)?.domain;
+        let domain = CloudDomainPlace::of(at, &options.schema)?.domain;
         let request = request_to_open(domain, &options.schema, how);
         HsdsCloudConnector::open_domain(at, options, &HsdsOpenRequest { is_draft, ..request })
     }
 
     fn open_read_only(at: &Location) -> Result<HsdsSession, OpenError> {
         let options = options_of(at);
-        let domain = CloudDomainPath::of(at, &options.schema)?.domain;
+        let domain = CloudDomainPlace::of(at, &options.schema)?.domain;
         HsdsCloudConnector::open_domain(at, &options, &read_only_request(domain))
     }
 
     fn open_domain(at: &Location, options: &HsdsCloud, request: &HsdsOpenRequest) -> Result<HsdsSession, OpenError> {
         let (_, engine) = open_engine(at, options, request.mode)?;
         let mut session = HsdsSession::open(Box::new(engine), request).map_err(OpenError::Store)?;
-        session.described.location = Some(at.clone());
-        session.described.connector = CONNECTOR;
+        session.session_info.location = Some(at.clone());
+        session.session_info.connector = CONNECTOR;
         Ok(session)
     }
 }
@@ -161,7 +161,7 @@ impl Connector for HsdsCloudConnector {
 
     /// A domain of the same bucket.
     fn linked_locations(&self, base: Option<&Location>, name: &Name, _: LinkedStoreRole) -> Vec<Location> {
-        let place = base.and_then(|base| CloudDomainPath::of(base, &options_of(base).schema).ok());
+        let place = base.and_then(|base| CloudDomainPlace::of(base, &options_of(base).schema).ok());
         let linked = place.and_then(|place| place.linked_domain_url(name.as_str()?));
         linked.into_iter().map(Location::from).collect()
     }
@@ -175,12 +175,12 @@ impl Connector for HsdsCloudConnector {
     }
 
     fn trust_origin(&self, at: &Location) -> TrustOrigin {
-        let place = CloudDomainPath::of(at, &options_of(at).schema);
-        TrustOrigin::Named(place.map(|place| place.object_place().display_name()).unwrap_or_default())
+        let place = CloudDomainPlace::of(at, &options_of(at).schema);
+        TrustOrigin::Named(place.map(|place| place.bucket_location().display_name()).unwrap_or_default())
     }
 
     fn identity(&self, at: &Location) -> Option<StoreIdentity> {
-        let place = CloudDomainPath::of(at, &options_of(at).schema).ok()?;
+        let place = CloudDomainPlace::of(at, &options_of(at).schema).ok()?;
         Some(StoreIdentity(place.canonical_name().into_bytes().into()))
     }
 

@@ -12,7 +12,7 @@ const SCHEME_PREFIX: &str = "hsds+";
 
 /// A domain in a bucket.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct CloudDomainPath {
+pub struct CloudDomainPlace {
     pub cloud: Cloud,
     pub bucket: String,
     /// The path of the domain in the bucket, without a slash in front.
@@ -23,14 +23,14 @@ fn example() -> OpenError {
     OpenError::Url("a domain has a bucket and a path: hsds+s3://bucket/home/me/run is one".to_owned())
 }
 
-impl CloudDomainPath {
+impl CloudDomainPlace {
     /// What a location names: a bucket and the path of a domain in it. If `options` name the domain, the location may name
     /// the bucket alone.
     ///
     /// # Errors
     /// [`OpenError::Url`] if it names no domain.
     pub fn of(at: &Location, options: &Hsds) -> Result<Self, OpenError> {
-        let place = CloudDomainPath::of_domain_or_folder(at, options)?;
+        let place = CloudDomainPlace::of_domain_or_folder(at, options)?;
         if place.domain.is_empty() {
             return Err(example());
         }
@@ -40,7 +40,7 @@ impl CloudDomainPath {
     /// The same, of a folder of domains, too; the path is empty for the top of the bucket.
     ///
     /// # Errors
-    /// As [`CloudDomainPath::of`].
+    /// As [`CloudDomainPlace::of`].
     pub fn of_domain_or_folder(at: &Location, options: &Hsds) -> Result<Self, OpenError> {
         let Location::Url(url) = at else { return Err(example()) };
         let cloud = url.scheme().strip_prefix(SCHEME_PREFIX).and_then(Cloud::of_scheme).ok_or_else(example)?;
@@ -56,12 +56,12 @@ impl CloudDomainPath {
             return Err(example());
         }
         check_domain_path(domain)
-            .map_err(|why| OpenError::Store(HsdsError::DomainPath { domain: domain.to_owned(), why }.into()))?;
-        Ok(CloudDomainPath { cloud, bucket: bucket.to_owned(), domain: domain.to_owned() })
+            .map_err(|why| OpenError::Store(HsdsError::InvalidDomainPath { domain: domain.to_owned(), why }.into()))?;
+        Ok(CloudDomainPlace { cloud, bucket: bucket.to_owned(), domain: domain.to_owned() })
     }
 
     /// The place of its objects.
-    pub fn object_place(&self) -> ObjectStoreLocation {
+    pub fn bucket_location(&self) -> ObjectStoreLocation {
         ObjectStoreLocation::Bucket { cloud: self.cloud, bucket: self.bucket.clone() }
     }
 
@@ -77,7 +77,7 @@ impl CloudDomainPath {
 
     /// What is the same for each location of the domain.
     pub fn canonical_name(&self) -> String {
-        format!("{}/{}", self.object_place().display_name(), self.domain)
+        format!("{}/{}", self.bucket_location().display_name(), self.domain)
     }
 }
 
@@ -85,15 +85,15 @@ impl CloudDomainPath {
 mod tests {
     use super::*;
 
-    fn place(text: &str, domain: &str) -> Result<CloudDomainPath, OpenError> {
-        CloudDomainPath::of(&Location::from(text), &Hsds { domain: domain.to_owned(), ..Hsds::default() })
+    fn place(text: &str, domain: &str) -> Result<CloudDomainPlace, OpenError> {
+        CloudDomainPlace::of(&Location::from(text), &Hsds { domain: domain.to_owned(), ..Hsds::default() })
     }
 
     #[test]
     fn a_url_names_a_bucket_and_a_domain() {
         let found = place("hsds+s3://b/home/a%20b/run?region=x", "").unwrap();
         let expected =
-            |cloud, domain: &str| CloudDomainPath { cloud, bucket: "b".to_owned(), domain: domain.to_owned() };
+            |cloud, domain: &str| CloudDomainPlace { cloud, bucket: "b".to_owned(), domain: domain.to_owned() };
         assert_eq!(found, expected(Cloud::S3, "home/a b/run"));
         assert_eq!(found.canonical_name(), "s3://b/home/a b/run");
         assert_eq!(place("hsds+gs://b/run/", "").unwrap(), expected(Cloud::Google, "run"));

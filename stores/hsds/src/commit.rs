@@ -33,7 +33,7 @@ pub fn commit_all(session: &HsdsSession, state: &mut SessionState) -> Result<()>
     }
     put_parents(session, state)?;
     commit_domain_document(session, state)?;
-    if let Some(old) = state.replaced.take() {
+    if let Some(old) = state.domain_to_replace.take() {
         delete_prefix(session, &format!("{}/", old.id.prefix()))?;
     }
     release_claims(session, state)
@@ -41,9 +41,9 @@ pub fn commit_all(session: &HsdsSession, state: &mut SessionState) -> Result<()>
 
 /// The domain is there, or is not going to be: its objects need no claim.
 fn release_claims(session: &HsdsSession, state: &mut SessionState) -> Result<()> {
-    while let Some(prefix) = state.claimed.last() {
+    while let Some(prefix) = state.claimed_prefixes.last() {
         session.engine.release_claim(prefix)?;
-        state.claimed.pop();
+        state.claimed_prefixes.pop();
     }
     Ok(())
 }
@@ -57,8 +57,8 @@ fn discard_domain(session: &HsdsSession, state: &mut SessionState) -> Result<()>
     session.engine.discard_queued_chunks();
     let key = domain_key(&session.domain_path);
     // Its object may have been written although the answer was an error: nothing may lead to what is deleted.
-    if state.domain_attempt.take().is_some() {
-        match &state.replaced {
+    if state.uncertain_domain_put.take().is_some() {
+        match &state.domain_to_replace {
             Some(old) => drop(session.engine.put_many(vec![ObjectPut { key, bytes: old.bytes.to_vec() }])?),
             None => session.engine.delete_many(&[key])?,
         }
@@ -79,7 +79,7 @@ fn discard_domain(session: &HsdsSession, state: &mut SessionState) -> Result<()>
 
 /// Whether the domain is new, and not written yet.
 pub fn is_domain_unwritten(state: &SessionState) -> bool {
-    state.is_domain_changed && !state.owner.is_empty()
+    state.is_domain_changed && !state.new_folder_owner.is_empty()
 }
 
 /// Writes the object of the domain, if something in it has changed. What another program has changed of it stays, if it is
@@ -111,14 +111,14 @@ fn put_domain(session: &HsdsSession, state: &mut SessionState) -> Result<()> {
     let object = ObjectPut { key, bytes: bytes.clone() };
     match session.engine.put_documents(vec![DocumentPut { object, replaces: state.domain_tag.clone() }]) {
         Ok(tags) => {
-            (state.domain_tag, state.domain_attempt) = (tags.into_iter().next(), None);
+            (state.domain_tag, state.uncertain_domain_put) = (tags.into_iter().next(), None);
             state.is_domain_changed = false;
-            state.owner.clear();
+            state.new_folder_owner.clear();
             Ok(())
         }
         Err(error) => {
             // One that was refused was not written; any other one may have been.
-            state.domain_attempt = Some(bytes).filter(|_| !is_document_changed(&error));
+            state.uncertain_domain_put = Some(bytes).filter(|_| !is_document_changed(&error));
             Err(error)
         }
     }
@@ -126,7 +126,7 @@ fn put_domain(session: &HsdsSession, state: &mut SessionState) -> Result<()> {
 
 /// Finds out whether a write of the object of the domain has succeeded that has failed.
 fn settle_domain_attempt(session: &HsdsSession, state: &mut SessionState) -> Result<()> {
-    let Some(attempted) = &state.domain_attempt else { return Ok(()) };
+    let Some(attempted) = &state.uncertain_domain_put else { return Ok(()) };
     let found = session.engine.get(&domain_key(&session.domain_path))?;
     if let Some(found) = found.filter(|found| *found.bytes == **attempted) {
         state.domain_tag = Some(found.tag);
@@ -148,10 +148,10 @@ fn reload_domain(session: &HsdsSession, state: &mut SessionState) -> Result<bool
 
 /// Makes the folders in which a new domain lies, where they are missing.
 fn put_parents(session: &HsdsSession, state: &mut SessionState) -> Result<()> {
-    for parent in std::mem::take(&mut state.unlinked_parents) {
+    for parent in std::mem::take(&mut state.maybe_missing_parents) {
         let key = domain_key(&parent);
         if session.engine.get(&key)?.is_none() {
-            let bytes = DomainDocument::new(None, &state.owner, unix_seconds_now()).to_bytes();
+            let bytes = DomainDocument::new(None, &state.new_folder_owner, unix_seconds_now()).to_bytes();
             state.made_parents.push(parent);
             session.engine.put_many(vec![ObjectPut { key, bytes }])?;
         }
@@ -208,26 +208,26 @@ fn put_wave(session: &HsdsSession, state: &mut SessionState, wave: &[ObjectId]) 
         Ok(tags) => tags,
         Err(error) => {
             // Some of them may have been written.
-            state.uncertain.extend(written.into_iter().zip(attempted));
+            state.uncertain_puts.extend(written.into_iter().zip(attempted));
             return Err(error);
         }
     };
     for (id, tag) in written.into_iter().zip(tags) {
         state.set_tag(id, tag);
         state.dirty.remove(&id);
-        state.after.remove(&id);
+        state.commit_after.remove(&id);
     }
     Ok(())
 }
 
 /// Finds out whether a write of a document has succeeded that has failed: then its state is the one that is replaced next.
 fn settle_uncertain(session: &HsdsSession, state: &mut SessionState, id: ObjectId) -> Result<()> {
-    let Some(attempted) = state.uncertain.get(&id) else { return Ok(()) };
+    let Some(attempted) = state.uncertain_puts.get(&id) else { return Ok(()) };
     let found = session.engine.get(&session.domain.key(id))?;
     if let Some(found) = found.filter(|found| *found.bytes == **attempted) {
         state.set_tag(id, found.tag);
     }
-    state.uncertain.remove(&id);
+    state.uncertain_puts.remove(&id);
     Ok(())
 }
 
@@ -245,11 +245,11 @@ fn remove_summaries(session: &HsdsSession, state: &mut SessionState) -> Result<(
 
 /// Deletes chunks outside of extents that are committed.
 fn drop_chunks(session: &HsdsSession, state: &mut SessionState) -> Result<()> {
-    let ready: Vec<ObjectId> = state.dropped.keys().copied().filter(|id| !state.dirty.contains(id)).collect();
+    let ready: Vec<ObjectId> = state.dropped_chunks.keys().copied().filter(|id| !state.dirty.contains(id)).collect();
     for id in ready {
-        let keys: Vec<String> = state.dropped.get(&id).into_iter().flat_map(BTreeMap::values).cloned().collect();
+        let keys: Vec<String> = state.dropped_chunks.get(&id).into_iter().flat_map(BTreeMap::values).cloned().collect();
         session.engine.delete_many(&keys)?;
-        state.dropped.remove(&id);
+        state.dropped_chunks.remove(&id);
     }
     Ok(())
 }
@@ -259,7 +259,7 @@ fn delete_doomed(session: &HsdsSession, state: &mut SessionState) -> Result<()> 
     if !state.doomed.is_empty() {
         remove_summaries(session, state)?;
     }
-    while let Some(DoomedObject { id, has_parts }) = state.doomed.last().copied() {
+    while let Some(DoomedObject { id, may_have_parts: has_parts }) = state.doomed.last().copied() {
         session.engine.delete_many(&[session.domain.key(id)])?;
         if has_parts {
             delete_prefix(session, &session.domain.object_folder(id))?;
@@ -303,7 +303,7 @@ fn waves(state: &SessionState, ids: &[ObjectId]) -> Vec<Vec<ObjectId>> {
 fn before(state: &SessionState, id: ObjectId, all: bool) -> Vec<ObjectId> {
     let uses = state.cached_with_tag(id).map(|stored| stored.document.known_used_objects()).unwrap_or_default();
     let mut found: Vec<ObjectId> = uses.into_iter().filter(|used| all || state.is_new(*used)).collect();
-    found.extend(state.after.get(&id).into_iter().flatten());
+    found.extend(state.commit_after.get(&id).into_iter().flatten());
     found.retain(|earlier| state.dirty.contains(earlier));
     found
 }
@@ -342,7 +342,7 @@ impl HsdsSession {
     }
 
     fn check_publish(&self, publish: PublishLevel) -> Result<()> {
-        let never = self.described.capabilities.durability == DurabilitySupport::Never;
+        let never = self.session_info.capabilities.durability == DurabilitySupport::Never;
         match publish == PublishLevel::Durable && never {
             true => Err(ModelError::Unsupported("outlasting a power failure in this store")),
             false => Ok(()),
@@ -371,7 +371,7 @@ impl HsdsSession {
         }
         // What others change until now is committed; from now on they are refused.
         let writes = self.chunk_writes.write();
-        if self.described.mode.writes() {
+        if self.session_info.mode.writes() {
             commit_all(self, &mut state)?;
             commit_domain_document(self, &mut state)?;
             if state.has_removed_summaries {
@@ -385,7 +385,7 @@ impl HsdsSession {
     }
 
     /// Ends a session that was not closed. It leaves what it has committed, and nothing of a domain that it has not.
-    pub fn abandon(&self) {
+    pub fn close_on_drop(&self) {
         let mut state = self.state.write();
         if self.is_closed.swap(true, Ordering::AcqRel) {
             return;

@@ -24,7 +24,7 @@ const MAX_PAUSE: Duration = Duration::from_millis(160);
 
 /// Opens object stores in folders: `hsds:run`.
 #[derive(Debug, Clone, Default)]
-pub struct HsdsConnector {
+pub struct HsdsFolderConnector {
     pub(crate) opened: Option<LastOpenedStore>,
 }
 
@@ -82,9 +82,9 @@ pub(crate) fn request_to_open(domain: String, options: &Hsds, how: &OpenRequest<
         is_draft: false,
         user: Some(options.user.clone()).filter(|user| !user.is_empty()),
         shard_above: options.shard_above,
-        metadata_cache: options.metadata_cache,
+        metadata_cache_bytes: options.metadata_cache,
         max_allocation: how.max_allocation,
-        unfilter: how.unfilter.clone(),
+        filter_engine: how.unfilter.clone(),
     }
 }
 
@@ -98,9 +98,9 @@ pub(crate) fn read_only_request(domain: String) -> HsdsOpenRequest {
         is_draft: false,
         user: None,
         shard_above: 0,
-        metadata_cache: DEFAULT_METADATA_CACHE,
+        metadata_cache_bytes: DEFAULT_METADATA_CACHE,
         max_allocation: AllocationLimit::default(),
-        unfilter: Arc::new(NoFilters),
+        filter_engine: Arc::new(NoFilters),
     }
 }
 
@@ -111,10 +111,10 @@ fn default_owner() -> String {
     found.unwrap_or_else(|| "admin".to_owned())
 }
 
-impl HsdsConnector {
+impl HsdsFolderConnector {
     /// A connector that lets `opened` keep a handle on the last session.
-    pub fn with_last_opened(opened: LastOpenedStore) -> Self {
-        HsdsConnector { opened: Some(opened) }
+    pub fn remembering_last_opened(opened: LastOpenedStore) -> Self {
+        HsdsFolderConnector { opened: Some(opened) }
     }
 
     /// A session on the domain at a location.
@@ -122,7 +122,7 @@ impl HsdsConnector {
     /// # Errors
     /// As [`Connector::open`].
     pub(crate) fn open_session(at: &Location, how: &OpenRequest<'_>) -> Result<HsdsSession, OpenError> {
-        HsdsConnector::open_as(at, how, false)
+        HsdsFolderConnector::open_as(at, how, false)
     }
 
     fn open_as(at: &Location, how: &OpenRequest<'_>, is_draft: bool) -> Result<HsdsSession, OpenError> {
@@ -132,7 +132,7 @@ impl HsdsConnector {
         if matches!(how.mode, Mode::Create | Mode::CreateNew) {
             place.check_no_nested_bucket()?;
         }
-        HsdsConnector::open_place(at, &place.bucket, &HsdsOpenRequest { is_draft, ..request })
+        HsdsFolderConnector::open_place(at, &place.bucket, &HsdsOpenRequest { is_draft, ..request })
     }
 
     /// A session that reads the domain at a location, without filters.
@@ -141,18 +141,18 @@ impl HsdsConnector {
     /// As [`Connector::open`].
     pub(crate) fn open_read_only(at: &Location) -> Result<HsdsSession, OpenError> {
         let place = place_of(at, &options_of(at))?;
-        HsdsConnector::open_place(at, &place.bucket, &read_only_request(place.domain))
+        HsdsFolderConnector::open_place(at, &place.bucket, &read_only_request(place.domain))
     }
 
     fn open_place(at: &Location, bucket: &Path, request: &HsdsOpenRequest) -> Result<HsdsSession, OpenError> {
         let engine = FolderEngine::open(bucket, &request.domain, request.mode).map_err(OpenError::Store)?;
         let mut session = HsdsSession::open(Box::new(engine), request).map_err(OpenError::Store)?;
-        session.described.location = Some(at.clone());
+        session.session_info.location = Some(at.clone());
         Ok(session)
     }
 }
 
-impl Connector for HsdsConnector {
+impl Connector for HsdsFolderConnector {
     fn name(&self) -> &'static str {
         CONNECTOR
     }
@@ -174,7 +174,7 @@ impl Connector for HsdsConnector {
     }
 
     fn open(&self, at: &Location, how: &OpenRequest<'_>) -> Result<Arc<dyn Store>, OpenError> {
-        let session = HsdsConnector::open_as(at, how, opened_stores::makes_drafts(self.opened.as_ref()))?;
+        let session = HsdsFolderConnector::open_as(at, how, opened_stores::makes_drafts(self.opened.as_ref()))?;
         Ok(opened_stores::remember_opened(self.opened.as_ref(), HsdsStore::new(session)))
     }
 

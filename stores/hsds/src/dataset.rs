@@ -20,9 +20,9 @@ use rayon::prelude::*;
 use crate::chunk_codec::ChunkCodec;
 use crate::decoded_chunk_cache::ChunkLookup;
 use crate::engine::{FetchedObject, ObjectEngine, ObjectPut, Revalidation};
-use crate::error::{damaged_object_error, invalid_error};
+use crate::error::{damaged_object_error, invalid_or_unsupported_error};
 use crate::holders::VarLenHolder;
-use crate::layout::{AclRight, ObjectDocument, StoredTokenNumbers, chunk_of_key, kind};
+use crate::layout::{AclRight, ObjectDocument, StoredTokenNumbers, chunk_of_key_suffix, kind};
 use crate::linked_hdf5_chunks::LinkedHdf5Chunks;
 use crate::session::HsdsSession;
 use crate::small_chunk_read_ahead::MAX_CHUNK_BYTES;
@@ -59,7 +59,8 @@ struct EncodedChunk {
 
 /// Whether the extent lies within one chunk.
 fn has_one_chunk(spec: &DatasetSpec) -> bool {
-    spec.grid().is_some_and(|grid| grid.chunk_counts(spec.dataspace.dims()).iter().all(|count| *count == 1))
+    spec.grid_or_single_chunk()
+        .is_some_and(|grid| grid.chunk_counts(spec.dataspace.dims()).iter().all(|count| *count == 1))
 }
 
 impl fmt::Debug for HsdsDataset {
@@ -81,11 +82,11 @@ impl HsdsDataset {
         let open = |table| Ok(Arc::new(HsdsDataset::open(session, table)?) as Arc<dyn ChunkStore>);
         let native = LinkedHdf5Chunks::of_dataset(session, &document, &spec, &open)?;
         let form = session.chunk_codec(&document, &spec);
-        let is_small = has_one_chunk(&spec) && form.model_chunk_bytes() <= MAX_CHUNK_BYTES;
-        let is_read_ahead = is_small && native.is_none() && session.described.mode == Mode::Read;
+        let is_small = has_one_chunk(&spec) && form.model_chunk_size() <= MAX_CHUNK_BYTES;
+        let is_read_ahead = is_small && native.is_none() && session.session_info.mode == Mode::Read;
         let (seen, partitions) = (RwLock::new(Arc::new(spec)), document.chunk_partition_count());
         // An earlier handle may have looked chunks up that others have written since.
-        session.recent.invalidate_dataset(id);
+        session.decoded_chunks.invalidate_dataset(id);
         let dataset = HsdsDataset { session: session.clone(), id, form, partitions, native, is_read_ahead, seen };
         if is_read_ahead {
             session.chunks_ahead.record_opened_dataset(id, dataset.key(&dataset.origin()));
@@ -100,7 +101,7 @@ impl HsdsDataset {
     /// The version of a chunk of variable-length elements, which is to be known before it is read.
     fn version(&self, coord: &ChunkCoord) -> u32 {
         match self.form.codec.has_variable_parts() {
-            true => self.session.holders.version(&VarLenHolder::Chunk(self.id, coord.clone())),
+            true => self.session.varlen_tokens.version(&VarLenHolder::Chunk(self.id, coord.clone())),
             false => 0,
         }
     }
@@ -109,9 +110,9 @@ impl HsdsDataset {
     /// anew meanwhile: it is to be read again.
     fn decode(&self, coord: &ChunkCoord, seen: u32, found: &FetchedObject) -> Result<Option<Vec<u8>>> {
         let key = self.key(coord);
-        let stored = self.form.decode(&key, &found.bytes)?;
+        let stored = self.form.decompress(&key, &found.bytes)?;
         let holder = match self.form.codec.has_variable_parts() {
-            true => self.session.holders.register_holder_if_current(
+            true => self.session.varlen_tokens.register_holder_if_current(
                 VarLenHolder::Chunk(self.id, coord.clone()),
                 seen,
                 &stored,
@@ -144,9 +145,9 @@ impl HsdsDataset {
         if self.is_dropped(coord) {
             return Ok(None);
         }
-        let found = match self.session.recent.find(self.id, coord) {
-            ChunkLookup::Known(chunk) => return Ok(chunk),
-            ChunkLookup::Unknown(found) => found,
+        let found = match self.session.decoded_chunks.find(self.id, coord) {
+            ChunkLookup::Hit(chunk) => return Ok(chunk),
+            ChunkLookup::Miss(found) => found,
         };
         let chunk = match &self.native {
             Some(native) => native.read(&self.session, self.spec()?.as_ref(), coord)?.map(Arc::new),
@@ -155,14 +156,14 @@ impl HsdsDataset {
         if chunk.is_none() {
             self.check_holes(&[coord])?;
         }
-        self.session.recent.insert_if_unchanged(self.id, coord, chunk.clone(), found);
+        self.session.decoded_chunks.insert_if_unchanged(self.id, coord, chunk.clone(), found);
         Ok(chunk)
     }
 
     /// Refuses chunks that are not there because the dataset was deleted, or became smaller, since it was opened: they have
     /// no fill values.
     fn check_holes(&self, coords: &[&ChunkCoord]) -> Result<()> {
-        if self.session.described.mode.writes() || self.native.is_some() || coords.is_empty() {
+        if self.session.session_info.mode.writes() || self.native.is_some() || coords.is_empty() {
             return Ok(());
         }
         let key = self.session.domain.key(self.id);
@@ -175,8 +176,9 @@ impl HsdsDataset {
         };
         let document =
             ObjectDocument::parse(self.session.domain, self.id, &newer.bytes).map_err(damaged_object_error(&key))?;
-        let spec = document.dataset().map_err(damaged_object_error(&key))?.spec;
-        let counts = spec.grid().map(|grid| grid.chunk_counts(spec.dataspace.dims())).unwrap_or_default();
+        let spec = document.stored_dataset_spec().map_err(damaged_object_error(&key))?.spec;
+        let counts =
+            spec.grid_or_single_chunk().map(|grid| grid.chunk_counts(spec.dataspace.dims())).unwrap_or_default();
         let is_inside = |coord: &&ChunkCoord| coord.scaled().iter().zip(&counts).all(|(at, count)| at < count);
         if coords.iter().all(is_inside) { Ok(()) } else { Err(ModelError::Moved) }
     }
@@ -202,7 +204,7 @@ impl HsdsDataset {
             };
             let chunk = self.stored((*coord).clone());
             numbers.iter().try_for_each(|number| {
-                let part = wanted.get(*number).and_then(|read| read.part.clone());
+                let part = wanted.get(*number).and_then(|read| read.byte_range.clone());
                 let bytes = match part {
                     None => Some(elements.as_slice()),
                     Some(part) => elements.get(part.start as usize..(part.end as usize).min(elements.len())),
@@ -223,7 +225,7 @@ impl HsdsDataset {
 
     /// Fetches chunks that lie in a native file, many at a time.
     fn read_native_chunks(&self, wanted: &[ChunkReadRequest<'_>], budget: usize, each: &ChunkSink<'_>) -> Result<()> {
-        let fitting = (budget as u64).checked_div(self.form.model_chunk_bytes()).unwrap_or(1);
+        let fitting = (budget as u64).checked_div(self.form.model_chunk_size()).unwrap_or(1);
         let readers = usize::try_from(fitting).unwrap_or(usize::MAX).clamp(1, MAX_NATIVE_READERS).min(wanted.len());
         let (next, failed) = (AtomicUsize::new(0), Mutex::new(None));
         let work = || {
@@ -248,8 +250,8 @@ impl HsdsDataset {
     /// # Errors
     /// [`ModelError::NoObject`] if the dataset is gone.
     pub fn advance_to_committed(&self) -> Result<bool> {
-        self.session.recent.invalidate_dataset(self.id);
-        self.session.revalidate(self.id)?;
+        self.session.decoded_chunks.invalidate_dataset(self.id);
+        self.session.reload_if_changed(self.id)?;
         let spec = self.session.dataset_spec(&*self.session.document(self.id)?)?;
         let mut seen = self.seen.write();
         let is_new = spec.dataspace != seen.dataspace;
@@ -259,23 +261,23 @@ impl HsdsDataset {
 
     /// Refuses what cannot be written.
     fn check_write(&self, spec: &DatasetSpec, write: &ChunkWrite<'_>) -> Result<()> {
-        if matches!(write, ChunkWrite::Part { .. } | ChunkWrite::Block { .. }) {
+        if matches!(write, ChunkWrite::ByteRange { .. } | ChunkWrite::Block { .. }) {
             return Err(ModelError::Unsupported("a part of a chunk in an object store"));
         }
-        let whole = spec.checked_chunk_bytes(write.first_coord())?;
+        let whole = spec.chunk_bytes_at(write.first_coord())?;
         let is_valid = match *write {
             ChunkWrite::Whole { bytes, filter_mask, .. } => bytes.len() as u64 == whole && filter_mask == 0,
-            ChunkWrite::Consecutive { first, size, bytes } => {
+            ChunkWrite::AlongFirstDim { first, size, bytes } => {
                 let chunks = (bytes.len() as u64).checked_div(whole).unwrap_or_default();
                 let last = first.scaled().first().and_then(|at| at.checked_add(chunks.saturating_sub(1)));
                 if let Some(last) = last {
-                    spec.checked_chunk_bytes(&first.with_index(0, last))?;
+                    spec.chunk_bytes_at(&first.with_index(0, last))?;
                 }
                 size as u64 == whole && (bytes.len() as u64).is_multiple_of(whole.max(1))
             }
-            ChunkWrite::Part { .. } | ChunkWrite::Block { .. } => false,
+            ChunkWrite::ByteRange { .. } | ChunkWrite::Block { .. } => false,
         };
-        let most = self.session.described.capabilities.limits.chunk;
+        let most = self.session.session_info.capabilities.limits.max_chunk_bytes;
         match is_valid && whole <= most {
             true => Ok(()),
             false => Err(ModelError::Invalid(format!("this is no chunk of {whole} bytes that can be written"))),
@@ -287,7 +289,7 @@ impl HsdsDataset {
         let mut chunks: Vec<(ChunkCoord, &[u8])> = Vec::new();
         for write in writes {
             match *write {
-                ChunkWrite::Consecutive { first, size, bytes } => {
+                ChunkWrite::AlongFirstDim { first, size, bytes } => {
                     let at = first.scaled().first().copied().unwrap_or_default();
                     let row = (at..).zip(bytes.chunks(size.max(1)));
                     chunks.extend(row.map(|(at, bytes)| (first.with_index(0, at), bytes)));
@@ -308,7 +310,7 @@ impl HsdsDataset {
     fn encode(&self, coord: &ChunkCoord, elements: &[u8]) -> Result<EncodedChunk> {
         let (stored, tokens) = self.session.pack(&self.form.codec, elements)?;
         let tokens = self.form.codec.has_variable_parts().then(|| (stored.clone(), tokens));
-        Ok(EncodedChunk { coord: coord.clone(), bytes: self.form.encode(stored)?, tokens })
+        Ok(EncodedChunk { coord: coord.clone(), bytes: self.form.compress(stored)?, tokens })
     }
 
     fn put_chunks(&self, writes: &[ChunkWrite<'_>]) -> Result<()> {
@@ -322,20 +324,20 @@ impl HsdsDataset {
         for EncodedChunk { coord, bytes, tokens } in encoded {
             puts.push(ObjectPut { key: self.key(&coord), bytes });
             if let Some((stored, tokens)) = tokens {
-                self.session.holders.begin_storing(holder(&coord), &stored, tokens.numbers);
+                self.session.varlen_tokens.begin_storing(holder(&coord), &stored, tokens.numbers);
             }
             written.push(coord);
         }
         // A commit of another thread that comes from now on does not delete them any more.
         let dropped = self.take_dropped(&written);
         let put = self.session.put_chunks(puts);
-        self.session.recent.invalidate_dataset(self.id);
+        self.session.decoded_chunks.invalidate_dataset(self.id);
         if let Err(error) = put {
             self.add_dropped(dropped);
             return Err(error);
         }
         if self.form.codec.has_variable_parts() {
-            written.iter().for_each(|coord| self.session.holders.end_storing(&holder(coord)));
+            written.iter().for_each(|coord| self.session.varlen_tokens.end_storing(&holder(coord)));
         }
         self.note_written_beyond(written.iter());
         Ok(())
@@ -357,21 +359,21 @@ impl HsdsDataset {
         let rank = self.seen.read().dataspace.rank();
         let folder = self.session.domain.dataset_folder(self.id);
         let listed = self.session.engine.list(&folder)?;
-        let coord = |key: &str| chunk_of_key(key.strip_prefix(&folder)?, rank);
+        let coord = |key: &str| chunk_of_key_suffix(key.strip_prefix(&folder)?, rank);
         // In the folder of another partition, nobody finds it.
         let found = listed.iter().filter_map(|object| coord(&object.key).filter(|coord| self.key(coord) == object.key));
         Ok(found.collect())
     }
 
     fn stored(&self, coord: ChunkCoord) -> StoredChunk {
-        StoredChunk { coord, offset: None, size: self.form.model_chunk_bytes(), filter_mask: 0 }
+        StoredChunk { coord, offset: None, size: self.form.model_chunk_size(), filter_mask: 0 }
     }
 
     /// Changes the dataset as a batch says, without its publication.
     fn change(&self, batch: &ChunkBatch<'_>) -> Result<()> {
         self.session.check_writable()?;
         self.session.check_right(Some(&*self.session.document(self.id)?), AclRight::Update)?;
-        for earlier in batch.after {
+        for earlier in batch.publish_after {
             self.session.document(*earlier)?;
         }
         if self.native.is_some() {
@@ -393,18 +395,18 @@ impl HsdsDataset {
             _ => BTreeSet::new(),
         };
         let extent = |document: &mut ObjectDocument| match &resized {
-            Some(resized) => document.set_extent(resized).map_err(invalid_error),
+            Some(resized) => document.set_extent(resized).map_err(invalid_or_unsupported_error),
             None => Ok(()),
         };
         self.session.change_document(self.id, extent)?;
         self.add_dropped(dropped);
-        if !batch.after.is_empty() {
-            self.session.state.write().after.entry(self.id).or_default().extend(batch.after);
+        if !batch.publish_after.is_empty() {
+            self.session.state.write().commit_after.entry(self.id).or_default().extend(batch.publish_after);
         }
         if let Some(resized) = resized {
             self.forget_written_within(&resized);
             *self.seen.write() = Arc::new(resized);
-            self.session.recent.invalidate_dataset(self.id);
+            self.session.decoded_chunks.invalidate_dataset(self.id);
         }
         Ok(())
     }
@@ -424,7 +426,7 @@ impl ChunkStore for HsdsDataset {
     }
 
     fn locate(&self, coord: &ChunkCoord) -> Result<Option<StoredChunk>> {
-        if self.seen.read().checked_chunk_bytes(coord).is_err() {
+        if self.seen.read().chunk_bytes_at(coord).is_err() {
             return self.session.check_open().map(|()| None);
         }
         Ok(self.load(coord)?.map(|_| self.stored(coord.clone())))
@@ -470,13 +472,13 @@ impl ChunkStore for HsdsDataset {
         if self.native.is_some() {
             return self.read_native_chunks(wanted, budget, each);
         }
-        let chunk_bytes = self.form.model_chunk_bytes();
+        let chunk_bytes = self.form.model_chunk_size();
         let limit = AllocationLimit::new(budget as u64);
         for read in wanted {
-            limit.check(read.part.as_ref().map_or(chunk_bytes, |part| part.end.saturating_sub(part.start)))?;
+            limit.check(read.byte_range.as_ref().map_or(chunk_bytes, |part| part.end.saturating_sub(part.start)))?;
         }
         // One that was read just now is not fetched again, unless others may have written it since.
-        if wanted.len() == 1 && self.session.described.mode != Mode::SwmrRead {
+        if wanted.len() == 1 && self.session.session_info.mode != Mode::SwmrRead {
             return read_chunks_sequentially(self, wanted, budget, each);
         }
         // A chunk is fetched once for all of its parts.
@@ -503,7 +505,7 @@ impl ChunkStore for HsdsDataset {
     }
 
     fn write(&self, batch: &ChunkBatch<'_>) -> Result<()> {
-        if !batch.has_changes() && !self.session.described.mode.writes() {
+        if !batch.has_changes() && !self.session.session_info.mode.writes() {
             return self.session.check_open();
         }
         if batch.has_changes() {
@@ -513,7 +515,7 @@ impl ChunkStore for HsdsDataset {
     }
 
     fn refresh(&self) -> Result<bool> {
-        if self.session.described.mode != Mode::SwmrRead {
+        if self.session.session_info.mode != Mode::SwmrRead {
             self.session.document(self.id)?;
             return Ok(false);
         }
@@ -526,7 +528,7 @@ impl HsdsSession {
     ///
     /// # Errors
     /// [`ModelError::NoObject`] if it is gone, [`ModelError::Store`].
-    pub fn revalidate(&self, id: ObjectId) -> Result<bool> {
+    pub fn reload_if_changed(&self, id: ObjectId) -> Result<bool> {
         use crate::state::TaggedDocument;
 
         let key = self.domain.key(id);

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use h5live_model::{ChunkCoord, ObjectId};
 use parking_lot::Mutex;
 
-use crate::fifo_byte_cache::FifoByteCache;
+use crate::fifo_byte_cache::ByteBoundedFifoCache;
 
 /// A decoded chunk; `None` if nobody wrote it.
-pub type RecentChunk = Option<Arc<Vec<u8>>>;
+pub type DecodedChunk = Option<Arc<Vec<u8>>>;
 
 /// The chunks of all datasets of a session, within a number of bytes.
 #[derive(Debug)]
@@ -16,35 +16,35 @@ pub struct DecodedChunkCache(Mutex<RecentState>);
 
 #[derive(Debug)]
 struct RecentState {
-    chunks: FifoByteCache<(ObjectId, ChunkCoord), RecentChunk>,
+    chunks: ByteBoundedFifoCache<(ObjectId, ChunkCoord), DecodedChunk>,
     /// Counts what was forgotten, so that nothing older than that is kept.
     changes: u64,
 }
 
 /// What [`DecodedChunkCache::find`] found.
 pub enum ChunkLookup {
-    Known(RecentChunk),
+    Hit(DecodedChunk),
     /// Nothing: it is to be read, and kept with this number.
-    Unknown(u64),
+    Miss(u64),
 }
 
 impl DecodedChunkCache {
     /// For at most so many bytes, but always one chunk.
     pub fn new(max_bytes: usize) -> Self {
-        DecodedChunkCache(Mutex::new(RecentState { chunks: FifoByteCache::new(max_bytes), changes: 0 }))
+        DecodedChunkCache(Mutex::new(RecentState { chunks: ByteBoundedFifoCache::new(max_bytes), changes: 0 }))
     }
 
     /// A chunk of a dataset.
     pub fn find(&self, dataset: ObjectId, coord: &ChunkCoord) -> ChunkLookup {
         let state = self.0.lock();
         match state.chunks.get(&(dataset, coord.clone())) {
-            Some(chunk) => ChunkLookup::Known(chunk.clone()),
-            None => ChunkLookup::Unknown(state.changes),
+            Some(chunk) => ChunkLookup::Hit(chunk.clone()),
+            None => ChunkLookup::Miss(state.changes),
         }
     }
 
     /// Keeps a chunk that was read, unless something was forgotten since [`DecodedChunkCache::find`] gave this number.
-    pub fn insert_if_unchanged(&self, dataset: ObjectId, coord: &ChunkCoord, chunk: RecentChunk, seen_changes: u64) {
+    pub fn insert_if_unchanged(&self, dataset: ObjectId, coord: &ChunkCoord, chunk: DecodedChunk, seen_changes: u64) {
         let mut state = self.0.lock();
         if state.changes == seen_changes {
             let bytes = chunk.as_ref().map_or(0, |chunk| chunk.len()) + size_of::<(ObjectId, ChunkCoord)>();
@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     fn is_known(recent: &DecodedChunkCache, dataset: u128, at: u64) -> bool {
-        matches!(recent.find(ObjectId(dataset), &ChunkCoord::new(&[at])), ChunkLookup::Known(_))
+        matches!(recent.find(ObjectId(dataset), &ChunkCoord::new(&[at])), ChunkLookup::Hit(_))
     }
 
     #[test]

@@ -13,7 +13,7 @@ use crate::layout::LayoutError;
 pub enum HsdsError {
     /// An object does not say what it should.
     #[error("the object {key} is damaged: {source}")]
-    Object {
+    DamagedObject {
         /// The object.
         key: String,
         /// What is wrong.
@@ -21,7 +21,7 @@ pub enum HsdsError {
     },
     /// A chunk cannot be decoded.
     #[error("the chunk {key} is damaged: {source}")]
-    Chunk {
+    DamagedChunk {
         /// The chunk.
         key: String,
         /// What is wrong.
@@ -40,7 +40,7 @@ pub enum HsdsError {
     NoDomain(String),
     /// A domain without objects: a folder.
     #[error("{0} is a folder of domains, without objects of its own")]
-    Folder(String),
+    IsFolder(String),
     /// A bucket has several domains, and none was named.
     #[error("the bucket {bucket} has several domains: name one with ?domain=; they are {}", domains.join(", "))]
     SeveralDomains {
@@ -54,7 +54,7 @@ pub enum HsdsError {
         "in {bucket:?} no domain is made here, because {inner:?} is a bucket of its own, whose domain would have the same \
          path: write to that one, hsds:{}, or take another path", inner.display()
     )]
-    InnerBucket {
+    DomainInNestedBucket {
         /// The bucket of the new domain.
         bucket: PathBuf,
         /// The bucket in it.
@@ -62,7 +62,7 @@ pub enum HsdsError {
     },
     /// A path that is not that of a domain in a bucket.
     #[error("/{domain} is no path of a domain in a bucket: {why}")]
-    DomainPath {
+    InvalidDomainPath {
         /// The path.
         domain: String,
         /// What is wrong.
@@ -70,24 +70,24 @@ pub enum HsdsError {
     },
     /// Something is at the location.
     #[error("{0} exists")]
-    Occupied(String),
+    AlreadyExists(String),
     /// A folder that is to be deleted has domains or folders.
     #[error("{0} is a folder of domains that is not empty: delete its domains first")]
-    FolderContent(String),
+    FolderNotEmpty(String),
     /// A folder that is to be moved.
     #[error("{0} is a folder of domains: move its domains one by one")]
-    FolderMove(String),
+    FolderNotMovable(String),
     /// A native file whose chunks a dataset cannot have.
     #[error(
         "{0} is in another bucket than the domain, or is not a file: a dataset has chunks of files of its own bucket only"
     )]
-    OtherBucket(String),
+    FileNotInBucket(String),
     /// A file is no native file.
     #[error("{0} is not an HDF5 file")]
-    NoNativeFile(String),
+    NotHdf5File(String),
     /// Something is wrong with the domain, so that nothing is deleted from it.
     #[error("nothing is deleted, because a check has {findings} findings; the first is: {first}")]
-    Unsound {
+    ReclaimRefused {
         /// The number of findings.
         findings: usize,
         /// The first one.
@@ -95,7 +95,7 @@ pub enum HsdsError {
     },
     /// A user lacks a right.
     #[error("the user {user} does not have the right {right} for {object}")]
-    Access {
+    AccessDenied {
         /// The user.
         user: String,
         /// The right.
@@ -134,29 +134,31 @@ pub enum HsdsError {
     #[error(
         "{0} does not keep conditions of writes, so it cannot exclude two writers; unfenced=yes writes all the same"
     )]
-    NoConditions(String),
+    NoConditionalWrites(String),
 }
 
 impl From<HsdsError> for ModelError {
     fn from(error: HsdsError) -> Self {
         let kind = match &error {
-            HsdsError::Object { source: LayoutError::Schema1(_), .. } => StoreErrorKind::NotThisFormat,
-            HsdsError::Object { .. } | HsdsError::Chunk { .. } | HsdsError::Unsound { .. } => StoreErrorKind::Damaged,
+            HsdsError::DamagedObject { source: LayoutError::Schema1(_), .. } => StoreErrorKind::NotThisFormat,
+            HsdsError::DamagedObject { .. } | HsdsError::DamagedChunk { .. } | HsdsError::ReclaimRefused { .. } => {
+                StoreErrorKind::Damaged
+            }
             HsdsError::Medium { source, .. } => source.into(),
-            HsdsError::NoDomain(_) | HsdsError::OtherBucket(_) => StoreErrorKind::NotFound,
-            HsdsError::Folder(_)
+            HsdsError::NoDomain(_) | HsdsError::FileNotInBucket(_) => StoreErrorKind::NotFound,
+            HsdsError::IsFolder(_)
             | HsdsError::SeveralDomains { .. }
-            | HsdsError::InnerBucket { .. }
-            | HsdsError::DomainPath { .. }
-            | HsdsError::NoNativeFile(_) => StoreErrorKind::NotThisFormat,
-            HsdsError::FolderMove(_) => StoreErrorKind::NotThisFormat,
-            HsdsError::Occupied(_) | HsdsError::FolderContent(_) => StoreErrorKind::AlreadyExists,
-            HsdsError::Access { .. } => StoreErrorKind::PermissionDenied,
+            | HsdsError::DomainInNestedBucket { .. }
+            | HsdsError::InvalidDomainPath { .. }
+            | HsdsError::NotHdf5File(_) => StoreErrorKind::NotThisFormat,
+            HsdsError::FolderNotMovable(_) => StoreErrorKind::NotThisFormat,
+            HsdsError::AlreadyExists(_) | HsdsError::FolderNotEmpty(_) => StoreErrorKind::AlreadyExists,
+            HsdsError::AccessDenied { .. } => StoreErrorKind::PermissionDenied,
             HsdsError::InUse(_) | HsdsError::Leased { .. } => StoreErrorKind::InUse(Vec::new()),
             HsdsError::Fenced { .. } => StoreErrorKind::Fenced,
             HsdsError::DocumentChanged(_) => StoreErrorKind::Changed(ForeignFileChange::Replaced),
             HsdsError::BadLease(_) => StoreErrorKind::Damaged,
-            HsdsError::NoConditions(_) => StoreErrorKind::Io,
+            HsdsError::NoConditionalWrites(_) => StoreErrorKind::Io,
         };
         ModelError::store(kind, error)
     }
@@ -165,11 +167,11 @@ impl From<HsdsError> for ModelError {
 /// Says which object is damaged.
 pub fn damaged_object_error(key: &str) -> impl FnOnce(LayoutError) -> ModelError {
     let key = key.to_owned();
-    move |source| HsdsError::Object { key, source }.into()
+    move |source| HsdsError::DamagedObject { key, source }.into()
 }
 
 /// Says that a description does not fit the schema.
-pub fn invalid_error(error: LayoutError) -> ModelError {
+pub fn invalid_or_unsupported_error(error: LayoutError) -> ModelError {
     match error {
         LayoutError::Unsupported(what) => ModelError::Unsupported(what),
         other => ModelError::Invalid(other.to_string()),

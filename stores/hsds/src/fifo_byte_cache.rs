@@ -14,7 +14,7 @@ struct KeptValue<V> {
 /// Values within a number of bytes: the one that was kept first goes first, and the last one always stays. Every operation
 /// takes steps in proportion to the logarithm of their number.
 #[derive(Debug)]
-pub struct FifoByteCache<K, V> {
+pub struct ByteBoundedFifoCache<K, V> {
     values: BTreeMap<K, KeptValue<V>>,
     order: BTreeMap<u64, K>,
     next_time: u64,
@@ -22,10 +22,10 @@ pub struct FifoByteCache<K, V> {
     max_bytes: usize,
 }
 
-impl<K: Ord + Clone, V> FifoByteCache<K, V> {
+impl<K: Ord + Clone, V> ByteBoundedFifoCache<K, V> {
     /// For at most so many bytes.
     pub fn new(max_bytes: usize) -> Self {
-        FifoByteCache { values: BTreeMap::new(), order: BTreeMap::new(), next_time: 0, bytes: 0, max_bytes }
+        ByteBoundedFifoCache { values: BTreeMap::new(), order: BTreeMap::new(), next_time: 0, bytes: 0, max_bytes }
     }
 
     /// A value that is kept.
@@ -68,7 +68,7 @@ mod tests {
 
     #[test]
     fn the_oldest_go_first_and_the_last_one_stays() {
-        let mut kept = FifoByteCache::new(10);
+        let mut kept = ByteBoundedFifoCache::new(10);
         (0..5).for_each(|key| kept.insert(key, key * 2, 3));
         assert_eq!(
             (0..5).map(|key| kept.get(&key).copied()).collect::<Vec<_>>(),
@@ -83,7 +83,7 @@ mod tests {
 
     #[test]
     fn ranges_go_and_give_their_bytes_back() {
-        let mut kept = FifoByteCache::new(1_000);
+        let mut kept = ByteBoundedFifoCache::new(1_000);
         (0..10).for_each(|key| kept.insert((key / 5, key), (), 7));
         kept.remove_range((1, 0)..);
         assert_eq!((kept.values.len(), kept.order.len(), kept.bytes), (5, 5, 35));

@@ -29,9 +29,9 @@ fn request(mode: Mode) -> HsdsOpenRequest {
         is_draft: false,
         user: None,
         shard_above: 0,
-        metadata_cache: 128 << 20,
+        metadata_cache_bytes: 128 << 20,
         max_allocation: AllocationLimit::new(MAX_ALLOCATION),
-        unfilter: Arc::new(NoFilters),
+        filter_engine: Arc::new(NoFilters),
     }
 }
 
@@ -78,12 +78,12 @@ fn is_document(put: &ObjectPut) -> bool {
 }
 
 /// Reads a domain in which one document has other bytes: the first byte says which, the others are its bytes.
-pub fn read_document(data: &[u8]) {
+pub fn read_domain_with_changed_document(data: &[u8]) {
     read_changed(data, is_document);
 }
 
 /// The same for a chunk.
-pub fn read_chunk(data: &[u8]) {
+pub fn read_domain_with_changed_chunk(data: &[u8]) {
     read_changed(data, |put| !is_document(put));
 }
 
@@ -103,7 +103,7 @@ fn read_changed(data: &[u8], which: impl Fn(&ObjectPut) -> bool) {
 /// Reads and checks all that can be reached.
 fn read_domain(engine: &MemoryEngine) -> Result<()> {
     let session = Arc::new(HsdsSession::open(Box::new(engine.reader()), &request(Mode::Read))?);
-    let _ = check_domain(&session, StoreCheckOptions { data: true, ..StoreCheckOptions::default() });
+    let _ = check_domain(&session, StoreCheckOptions { verify_data: true, ..StoreCheckOptions::default() });
     let store = HsdsStore::open(engine.reader(), &request(Mode::Read))?;
     conformance::sample_reads_ignoring_errors(&store);
     Ok(())
@@ -129,7 +129,9 @@ mod tests {
             let number = number as u8;
             let documents: Vec<&ObjectPut> = sample().iter().filter(|put| is_document(put)).collect();
             let chunks: Vec<&ObjectPut> = sample().iter().filter(|put| !is_document(put)).collect();
-            for (objects, read) in [(documents, read_document as fn(&[u8])), (chunks, read_chunk)] {
+            for (objects, read) in
+                [(documents, read_domain_with_changed_document as fn(&[u8])), (chunks, read_domain_with_changed_chunk)]
+            {
                 let mut bytes = objects[usize::from(number) % objects.len()].bytes.clone();
                 for _ in 0..=random(3) {
                     let at = random(bytes.len());

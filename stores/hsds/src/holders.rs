@@ -12,7 +12,7 @@ use std::sync::Arc;
 use h5live_model::{ChunkCoord, Error as ModelError, Name, ObjectId, Result};
 use parking_lot::Mutex;
 
-use crate::fifo_byte_cache::FifoByteCache;
+use crate::fifo_byte_cache::ByteBoundedFifoCache;
 use crate::layout::{VarLenElementTable, VarLenToken};
 use crate::run_length_token_map::RunLengthTokenMap;
 
@@ -39,8 +39,8 @@ pub enum VarLenHolder {
 /// The stored elements of a holder.
 #[derive(Debug, Clone)]
 pub struct CachedVarLenElements {
-    pub stored: Arc<[u8]>,
-    pub nodes: Arc<VarLenElementTable>,
+    pub stored_elements: Arc<[u8]>,
+    pub element_table: Arc<VarLenElementTable>,
 }
 
 #[derive(Debug)]
@@ -64,7 +64,7 @@ struct HolderTable {
     put_in: RunLengthTokenMap,
     next_put: u64,
     /// The stored elements of entries, to look up tokens.
-    kept: FifoByteCache<usize, CachedVarLenElements>,
+    kept: ByteBoundedFifoCache<usize, CachedVarLenElements>,
 }
 
 /// Where the elements of a session's tokens are.
@@ -75,7 +75,7 @@ pub struct VarLenTokenTable(Mutex<HolderTable>);
 #[derive(Debug)]
 pub enum VarLenElementLocation {
     /// Not stored yet: base elements, as they cross the seam.
-    Put(Arc<[u8]>),
+    Unstored(Arc<[u8]>),
     /// In the stored elements of a holder, which are known, or have to be read.
     Stored {
         holder: VarLenHolder,
@@ -92,7 +92,7 @@ fn hash_of(bytes: &[u8]) -> u64 {
 }
 
 fn put_key(token: VarLenToken) -> u64 {
-    u64::from(token.version) << 32 | u64::from(token.number)
+    u64::from(token.holder_version) << 32 | u64::from(token.number)
 }
 
 impl VarLenTokenTable {
@@ -104,7 +104,7 @@ impl VarLenTokenTable {
             put: HashMap::new(),
             put_in: RunLengthTokenMap::for_shared_numbers(),
             next_put: 0,
-            kept: FifoByteCache::new(max_kept_bytes),
+            kept: ByteBoundedFifoCache::new(max_kept_bytes),
         }))
     }
 
@@ -118,7 +118,7 @@ impl VarLenTokenTable {
             let key = table.next_put;
             table.next_put += 1;
             table.put.insert(key, (*bytes).into());
-            VarLenToken { count: *count, holder: UNSTORED, version: (key >> 32) as u32, number: key as u32 }
+            VarLenToken { count: *count, holder: UNSTORED, holder_version: (key >> 32) as u32, number: key as u32 }
         };
         elements.iter().map(put).collect()
     }
@@ -184,14 +184,14 @@ impl VarLenTokenTable {
         if table.entries.get(index).is_none_or(|entry| entry.version != version) {
             return;
         }
-        let bytes = held.stored.len();
+        let bytes = held.stored_elements.len();
         table.kept.insert(index, held, bytes);
     }
 
     /// Says which tokens are about to be stored in a holder, with their numbers. Of a token that is there twice, the last
     /// number counts.
     pub fn begin_storing(&self, holder: VarLenHolder, stored: &[u8], mut tokens: Vec<(VarLenToken, u32)>) {
-        tokens.sort_by_key(|(token, _)| (token.holder, token.version, token.number));
+        tokens.sort_by_key(|(token, _)| (token.holder, token.holder_version, token.number));
         let mut table = self.0.lock();
         let index = table.entry(holder);
         if let Some(entry) = table.entries.get_mut(index) {
@@ -215,17 +215,17 @@ impl VarLenTokenTable {
         let table = self.0.lock();
         let index = match token.holder {
             UNSTORED => match table.put.get(&put_key(token)) {
-                Some(bytes) => return Ok(VarLenElementLocation::Put(bytes.clone())),
+                Some(bytes) => return Ok(VarLenElementLocation::Unstored(bytes.clone())),
                 None => table.put_in.get(token).ok_or(ModelError::Moved)?,
             },
             holder => holder - 1,
         };
         let entry = table.entries.get(index as usize).ok_or(ModelError::Moved)?;
-        let number = match token.holder != UNSTORED && token.version == entry.version {
+        let number = match token.holder != UNSTORED && token.holder_version == entry.version {
             true => token.number,
             false => entry.moved.get(token).ok_or(ModelError::Moved)?,
         };
-        let token = VarLenToken { count: token.count, holder: index + 1, version: entry.version, number };
+        let token = VarLenToken { count: token.count, holder: index + 1, holder_version: entry.version, number };
         Ok(VarLenElementLocation::Stored {
             holder: entry.holder.clone(),
             token,
@@ -238,8 +238,9 @@ impl HolderEntry {
     /// The tokens whose elements are among those that are being stored, with the numbers that they will have. Whoever has read the
     /// holder meanwhile has other tokens of the same elements than whoever stores them.
     fn tokens_that_stay(&self, index: usize, stored: &[(VarLenToken, u32)]) -> RunLengthTokenMap {
-        let own = |number| VarLenToken { count: 0, holder: index as u32 + 1, version: self.version, number };
-        let number = |token: VarLenToken| match token.holder == index as u32 + 1 && token.version == self.version {
+        let own = |number| VarLenToken { count: 0, holder: index as u32 + 1, holder_version: self.version, number };
+        let number = |token: VarLenToken| match token.holder == index as u32 + 1 && token.holder_version == self.version
+        {
             true => Some(token.number),
             false => self.moved.get(token),
         };

@@ -56,7 +56,7 @@ pub use chunk_links::{NativeChunkFile, native_file_uri};
 pub use cloud_connector::HsdsCloudConnector;
 #[cfg(feature = "clouds")]
 pub use cloud_options::HsdsCloud;
-pub use connector::HsdsConnector;
+pub use connector::HsdsFolderConnector;
 pub use domains::{DomainEntry, DomainEntryKind, DomainFolder, RemovedDomain, StoredSize, move_domain, remove_domain};
 pub use error::HsdsError;
 pub use lost_domains::{delete_lost_domains, find_lost_domains};

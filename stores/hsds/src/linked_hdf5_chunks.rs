@@ -19,7 +19,7 @@ use crate::session::HsdsSession;
 pub const DEFLATE: u16 = 1;
 pub const SHUFFLE: u16 = 2;
 /// Bytes of an entry of a table of chunks: a position (i64) and a size (i32).
-pub const ENTRY_BYTES: usize = 12;
+pub const CHUNK_TABLE_ENTRY_BYTES: usize = 12;
 
 /// Where chunks lie.
 #[derive(Debug)]
@@ -50,7 +50,7 @@ impl LinkedHdf5Chunks {
     /// chunks.
     ///
     /// # Errors
-    /// [`HsdsError::Object`], [`ModelError::Unsupported`].
+    /// [`HsdsError::DamagedObject`], [`ModelError::Unsupported`].
     pub fn of_dataset(
         session: &Arc<HsdsSession>,
         document: &ObjectDocument,
@@ -88,7 +88,7 @@ impl LinkedHdf5Chunks {
             _ => filter.clone(),
         };
         let filters = spec.filters.iter().map(with_params).collect();
-        Ok(Some(LinkedHdf5Chunks { file, places, filters, unfilter: session.unfilter.clone() }))
+        Ok(Some(LinkedHdf5Chunks { file, places, filters, unfilter: session.filter_engine.clone() }))
     }
 
     /// Where a chunk lies: a position and a size in the file.
@@ -116,15 +116,17 @@ impl LinkedHdf5Chunks {
     /// The elements of a chunk; `None` if nobody wrote it.
     ///
     /// # Errors
-    /// [`HsdsError::Chunk`], and those of the engine.
+    /// [`HsdsError::DamagedChunk`], and those of the engine.
     pub fn read(&self, session: &HsdsSession, spec: &DatasetSpec, coord: &ChunkCoord) -> Result<Option<Vec<u8>>> {
-        let (Some(grid), Some(bytes)) = (spec.grid(), spec.chunk_bytes()) else { return Ok(None) };
+        let (Some(grid), Some(bytes)) = (spec.grid_or_single_chunk(), spec.chunk_bytes_or_total()) else {
+            return Ok(None);
+        };
         let Some((offset, size)) = self.place(&grid, spec.dataspace.dims(), coord)? else { return Ok(None) };
         session.max_allocation.check(size.max(bytes))?;
-        let stored = session.engine.get_range(&self.file, offset, size)?;
+        let stored = session.engine.get_file_range(&self.file, offset, size)?;
         let wrong = |source: Box<dyn std::error::Error + Send + Sync>| {
             let key = format!("{} (bytes {offset} to {})", self.file, offset.saturating_add(size));
-            ModelError::from(HsdsError::Chunk { key, source })
+            ModelError::from(HsdsError::DamagedChunk { key, source })
         };
         let elements = match self.filters.is_empty() {
             true => stored,
@@ -132,7 +134,7 @@ impl LinkedHdf5Chunks {
         };
         match elements.len() as u64 == bytes {
             true => Ok(Some(elements)),
-            false => Err(wrong(LayoutError::Length { expected: bytes as usize, found: elements.len() }.into())),
+            false => Err(wrong(LayoutError::LengthMismatch { expected: bytes as usize, found: elements.len() }.into())),
         }
     }
 }
@@ -149,8 +151,8 @@ fn listed(chunks: &Value, rank: usize) -> Option<HashMap<ChunkCoord, (u64, u64)>
 fn check_table(session: &HsdsSession, of: ObjectId, id: ObjectId) -> Result<()> {
     let document = session.document(id)?;
     let key = session.domain.key(of);
-    let record = document.dataset().map_err(damaged_object_error(&key))?;
-    match record.reference_layout.is_none() && record.spec.datatype.size() as usize == ENTRY_BYTES {
+    let record = document.stored_dataset_spec().map_err(damaged_object_error(&key))?;
+    match record.native_layout_class.is_none() && record.spec.datatype.size() as usize == CHUNK_TABLE_ENTRY_BYTES {
         true => Ok(()),
         false => Err(ModelError::Unsupported("a table of chunks in another form")),
     }
@@ -163,12 +165,12 @@ fn table_coords(table: &Arc<dyn ChunkStore>) -> Result<BTreeSet<ChunkCoord>> {
         stored.push(chunk);
         true
     })?;
-    let Some(grid) = table.spec()?.grid() else { return Ok(found) };
+    let Some(grid) = table.spec()?.grid_or_single_chunk() else { return Ok(found) };
     for chunk in stored {
         let mut entries = vec![0; usize::try_from(chunk.size).unwrap_or_default()];
         table.read(&chunk, 0, &mut entries)?;
         let start = grid.start_of(&chunk.coord);
-        for (number, entry) in entries.chunks_exact(ENTRY_BYTES).enumerate() {
+        for (number, entry) in entries.chunks_exact(CHUNK_TABLE_ENTRY_BYTES).enumerate() {
             if entry.iter().any(|byte| *byte != 0) {
                 let (mut coord, mut rest) = (start.to_vec(), number as u64);
                 for (at, dim) in coord.iter_mut().zip(grid.chunk_dims()).rev() {
@@ -184,14 +186,14 @@ fn table_coords(table: &Arc<dyn ChunkStore>) -> Result<BTreeSet<ChunkCoord>> {
 /// The entry of a chunk in a table with an element for each chunk of a grid of so many.
 fn table_entry(table: &Arc<dyn ChunkStore>, counts: &[u64], coord: &ChunkCoord) -> Result<Option<(u64, u64)>> {
     let spec = table.spec()?;
-    let (Some(grid), true) = (spec.grid(), spec.dataspace.dims() == counts) else { return Ok(None) };
+    let (Some(grid), true) = (spec.grid_or_single_chunk(), spec.dataspace.dims() == counts) else { return Ok(None) };
     let holder = grid.chunk_of(coord.scaled());
     let Some(chunk) = table.locate(&holder)? else { return Ok(None) };
     let start = grid.start_of(&holder);
     let within = coord.scaled().iter().zip(&start).zip(grid.chunk_dims());
     let place = within.fold(0u64, |at, ((index, start), dim)| at * dim + (index - start));
-    let mut entry = [0; ENTRY_BYTES];
-    table.read(&chunk, place * ENTRY_BYTES as u64, &mut entry)?;
+    let mut entry = [0; CHUNK_TABLE_ENTRY_BYTES];
+    table.read(&chunk, place * CHUNK_TABLE_ENTRY_BYTES as u64, &mut entry)?;
     let (offset, size) = entry.split_at(8);
     let offset = offset.first_chunk().map_or(0, |bytes| i64::from_le_bytes(*bytes));
     let size = size.first_chunk().map_or(0, |bytes| i32::from_le_bytes(*bytes));

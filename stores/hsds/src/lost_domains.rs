@@ -23,7 +23,7 @@ const DELETED_AT_ONCE: usize = 4096;
 /// The domains whose objects are lost, with what they take. `known` is one that is there.
 ///
 /// # Errors
-/// [`HsdsError::Object`](crate::HsdsError::Object) if the object of a domain is damaged: nobody knows which objects it names.
+/// [`HsdsError::DamagedObject`](crate::HsdsError::DamagedObject) if the object of a domain is damaged: nobody knows which objects it names.
 /// Those of the engine.
 pub fn find_lost_domains(engine: &dyn ObjectEngine, known: Option<DomainId>) -> Result<Vec<(DomainId, Leak)>> {
     let folders = engine.folders(&format!("{OBJECTS_FOLDER}/"))?;
@@ -37,7 +37,7 @@ pub fn find_lost_domains(engine: &dyn ObjectEngine, known: Option<DomainId>) -> 
         }
         let listed = engine.list(&format!("{}/", id.prefix()))?;
         if claim == ClaimState::Abandoned || is_old(&listed) {
-            let (objects, bytes) = (listed.len() as u64, listed.iter().map(|object| object.bytes).sum());
+            let (objects, bytes) = (listed.len() as u64, listed.iter().map(|object| object.size).sum());
             lost.push((id, Leak { place: LeakLocation::LostDomain { prefix: id.0, objects }, kind: None, bytes }));
         }
     }
@@ -77,7 +77,7 @@ pub fn delete_lost_domains(engine: &dyn ObjectEngine, found: Vec<(DomainId, Leak
 /// Those that no domain of the bucket names.
 fn without_domain(engine: &dyn ObjectEngine, ids: Vec<DomainId>) -> Result<Vec<DomainId>> {
     let mut left: HashSet<DomainId> = ids.iter().copied().collect();
-    let keys = if left.is_empty() { Vec::new() } else { engine.domain_keys()? };
+    let keys = if left.is_empty() { Vec::new() } else { engine.all_domain_keys()? };
     for keys in keys.chunks(DOMAINS_AT_ONCE) {
         if left.is_empty() {
             break;

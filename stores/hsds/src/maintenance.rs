@@ -8,7 +8,7 @@ use h5live_model::{
 };
 
 use crate::check::{DomainCheckResult, check_domain};
-use crate::connector::{HsdsConnector, place_of};
+use crate::connector::{HsdsFolderConnector, place_of};
 use crate::engine::{FolderEngine, ObjectEngine};
 use crate::error::HsdsError;
 use crate::layout::DomainId;
@@ -22,8 +22,8 @@ use crate::session::HsdsSession;
 /// Those of the engine.
 pub(crate) fn diagnosis(session: &HsdsSession) -> h5live_model::Result<FileDiagnosis> {
     let listed = session.engine.list(&format!("{}/", session.domain.prefix()))?;
-    let length = listed.iter().map(|object| object.bytes).sum();
-    let condition = match session.engine.has_writer()? && !session.described.mode.writes() {
+    let length = listed.iter().map(|object| object.size).sum();
+    let condition = match session.engine.has_writer()? && !session.session_info.mode.writes() {
         true => FileOpenState::OpenForWriting { live: true, holders: Vec::new() },
         false if session.engine.is_abandoned()? => FileOpenState::Abandoned { live: true },
         false => FileOpenState::Closed,
@@ -95,14 +95,14 @@ impl UpkeepTarget {
     /// Deletes the objects to which no path leads, the shards that no document names, and the objects of lost domains.
     ///
     /// # Errors
-    /// [`HsdsError::Unsound`], and those of the engine.
+    /// [`HsdsError::ReclaimRefused`], and those of the engine.
     pub(crate) fn reclaim(self) -> Result<ReclaimReport, OpenError> {
         match self {
             UpkeepTarget::Domain(session) => reclaim_domain(&session),
             UpkeepTarget::Lost(engine, lost) => {
                 let before = bytes_of(&lost);
                 let objects = delete_lost_domains(&*engine, lost)?;
-                engine.remove_unfinished()?;
+                engine.remove_unfinished_writes()?;
                 engine.close()?;
                 let after = before.saturating_sub(objects.iter().map(|leak| leak.bytes).sum());
                 Ok(ReclaimReport { objects, before, after })
@@ -118,7 +118,7 @@ impl UpkeepTarget {
         let (mut report, lost) = match self {
             UpkeepTarget::Domain(session) => {
                 let report = check_domain(&session, what)?.report;
-                let lost = match what.leaks {
+                let lost = match what.find_lost_domains {
                     true => find_lost_domains(&session.engine, Some(session.domain))?,
                     false => Vec::new(),
                 };
@@ -138,11 +138,11 @@ fn bytes_of(lost: &[(DomainId, Leak)]) -> u64 {
 }
 
 fn reclaim_domain(session: &Arc<HsdsSession>) -> Result<ReclaimReport, OpenError> {
-    let DomainCheckResult { report: found, unlinked, stray_shards } =
+    let DomainCheckResult { report: found, leaked_objects: unlinked, stray_shard_keys: stray_shards } =
         check_domain(session, StoreCheckOptions::default())?;
     if let Some(first) = found.findings.first() {
         let (findings, first) = (found.findings.len(), first.to_string());
-        return Err(OpenError::Store(HsdsError::Unsound { findings, first }.into()));
+        return Err(OpenError::Store(HsdsError::ReclaimRefused { findings, first }.into()));
     }
     let lost = find_lost_domains(&session.engine, Some(session.domain))?;
     let before = diagnosis(session)?.length + bytes_of(&lost);
@@ -155,38 +155,38 @@ fn reclaim_domain(session: &Arc<HsdsSession>) -> Result<ReclaimReport, OpenError
     }
     let all_lost = bytes_of(&lost);
     let deleted = delete_lost_domains(&session.engine, lost)?;
-    session.engine.remove_unfinished()?;
+    session.engine.remove_unfinished_writes()?;
     let left = all_lost.saturating_sub(deleted.iter().map(|leak| leak.bytes).sum());
     let after = diagnosis(session)?.length + left;
     session.close()?;
     Ok(ReclaimReport { objects: found.leaks.into_iter().chain(deleted).collect(), before, after })
 }
 
-impl HsdsConnector {
+impl HsdsFolderConnector {
     /// The domain at a location, or what lost domains have left in its bucket.
     ///
     /// # Errors
     /// As [`h5live_model::Connector::open`].
     fn open_for_upkeep(at: &Location, how: &OpenRequest<'_>) -> Result<UpkeepTarget, OpenError> {
-        UpkeepTarget::of(HsdsConnector::open_session(at, how), || {
+        UpkeepTarget::of(HsdsFolderConnector::open_session(at, how), || {
             let place = place_of(at, how.downcast_options::<Hsds>()?)?;
             Ok(Box::new(FolderEngine::open(&place.bucket, &place.domain, how.mode)?))
         })
     }
 }
 
-impl Maintenance for HsdsConnector {
+impl Maintenance for HsdsFolderConnector {
     fn diagnose(&self, at: &Location) -> Result<FileDiagnosis, OpenError> {
-        diagnosis(&HsdsConnector::open_read_only(at)?).map_err(OpenError::Store)
+        diagnosis(&HsdsFolderConnector::open_read_only(at)?).map_err(OpenError::Store)
     }
 
     fn repair(&self, at: &Location, how: &OpenRequest<'_>) -> Result<RepairReport, OpenError> {
         let before = self.diagnose(at).ok();
-        HsdsConnector::open_for_upkeep(at, &with_mode(how, Mode::Write))?.repair(before)
+        HsdsFolderConnector::open_for_upkeep(at, &with_mode(how, Mode::Write))?.repair(before)
     }
 
     fn reclaim(&self, at: &Location, how: &OpenRequest<'_>) -> Result<ReclaimReport, OpenError> {
-        HsdsConnector::open_for_upkeep(at, &with_mode(how, Mode::Write))?.reclaim()
+        HsdsFolderConnector::open_for_upkeep(at, &with_mode(how, Mode::Write))?.reclaim()
     }
 
     fn check(
@@ -195,6 +195,6 @@ impl Maintenance for HsdsConnector {
         how: &OpenRequest<'_>,
         what: &StoreCheckOptions,
     ) -> Result<StoreCheckReport, OpenError> {
-        HsdsConnector::open_for_upkeep(at, &with_mode(how, Mode::Read))?.check(*what)
+        HsdsFolderConnector::open_for_upkeep(at, &with_mode(how, Mode::Read))?.check(*what)
     }
 }

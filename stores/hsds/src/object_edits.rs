@@ -8,7 +8,7 @@ use h5live_model::{
 };
 
 use crate::engine::ObjectPut;
-use crate::error::{damaged_object_error, invalid_error};
+use crate::error::{damaged_object_error, invalid_or_unsupported_error};
 use crate::layout::{
     AclRight, AttributeContent, DatatypeAndCommittedId, ElementCodec, EntryQuery, LayoutError, LinksOrAttributes,
     ObjectDocument,
@@ -46,14 +46,14 @@ impl HsdsSession {
             _ => None,
         };
         let document = ObjectDocument::new(self.domain, id, new.spec, fill.as_deref(), unix_seconds_now())
-            .map_err(invalid_error)?;
-        if let (ObjectKindSpec::Dataset(dataset), Some(elements)) = (&new.spec.body, new.elements) {
+            .map_err(invalid_or_unsupported_error)?;
+        if let (ObjectKindSpec::Dataset(dataset), Some(elements)) = (&new.spec.body, new.compact_elements) {
             self.put_first_elements(&document, dataset, elements)?;
         }
         let mut state = self.state_mut()?;
         state.insert_new(document);
         if let ObjectKindSpec::Dataset(dataset) = &new.spec.body
-            && let Some(committed) = dataset.committed
+            && let Some(committed) = dataset.committed_datatype
         {
             state.add_references(committed, 1);
         }
@@ -70,14 +70,14 @@ impl HsdsSession {
         match &new.spec.body {
             ObjectKindSpec::Dataset(dataset) => {
                 dataset.check()?;
-                self.check_committed(dataset.committed, &dataset.datatype)?;
+                self.check_committed(dataset.committed_datatype, &dataset.datatype)?;
                 let is_whole = |elements: &[u8]| {
-                    dataset.layout == Layout::Compact && dataset.chunk_bytes() == Some(elements.len() as u64)
+                    dataset.layout == Layout::Compact && dataset.chunk_bytes_or_total() == Some(elements.len() as u64)
                 };
-                if new.elements.is_some_and(|elements| !is_whole(elements)) { refused() } else { Ok(()) }
+                if new.compact_elements.is_some_and(|elements| !is_whole(elements)) { refused() } else { Ok(()) }
             }
             ObjectKindSpec::Map(_) => Err(ModelError::Unsupported("a map in an object store")),
-            _ if new.elements.is_some() => refused(),
+            _ if new.compact_elements.is_some() => refused(),
             _ => Ok(()),
         }
     }
@@ -89,7 +89,7 @@ impl HsdsSession {
             return Err(ModelError::WrongKind { expected: "committed datatype" });
         }
         let key = self.domain.key(id);
-        match document.committed_type().map_err(damaged_object_error(&key))? == *datatype {
+        match document.datatype().map_err(damaged_object_error(&key))? == *datatype {
             true => Ok(()),
             false => Err(ModelError::Invalid("the committed datatype is another type".into())),
         }
@@ -111,7 +111,7 @@ impl HsdsSession {
         let (stored, _) = self.pack(&form.codec, elements)?;
         let origin = ChunkCoord::origin(dataset.dataspace.rank());
         let key = self.domain.chunk_key(document.id(), &origin, document.chunk_partition_count());
-        self.put_chunks(vec![ObjectPut { key, bytes: form.encode(stored)? }])
+        self.put_chunks(vec![ObjectPut { key, bytes: form.compress(stored)? }])
     }
 
     /// A group.
@@ -130,7 +130,7 @@ impl HsdsSession {
     fn check_new_link(&self, group: ObjectId, name: &Name) -> Result<()> {
         name.check_as_link_name()?;
         if name.as_str().is_none() {
-            return Err(invalid_error(LayoutError::Unsupported("a name that is no UTF-8")));
+            return Err(invalid_or_unsupported_error(LayoutError::Unsupported("a name that is no UTF-8")));
         }
         let key = self.domain.key(group);
         let query = EntryQuery::One(LinksOrAttributes::Links, name);
@@ -167,7 +167,7 @@ impl HsdsSession {
         loop {
             self.document_with_entries(id, query)?;
             let mut state = self.state_mut()?;
-            if state.cached_with_tag(id).is_some_and(|stored| stored.document.missing_shards(query).is_empty()) {
+            if state.cached_with_tag(id).is_some_and(|stored| stored.document.unloaded_shards(query).is_empty()) {
                 return state.change(id, change);
             }
         }
@@ -190,7 +190,7 @@ impl HsdsSession {
         }
         let entry = (LinksOrAttributes::Links, name);
         self.change_entry(group, entry, |document| {
-            document.put_link(name, target, unix_seconds_now()).map_err(invalid_error)
+            document.put_link(name, target, unix_seconds_now()).map_err(invalid_or_unsupported_error)
         })?;
         if let LinkTarget::Hard(id) = target {
             self.state_mut()?.add_references(*id, 1);
@@ -204,7 +204,7 @@ impl HsdsSession {
         let link = found.map_err(damaged_object_error(&key))?.ok_or_else(|| ModelError::NotFound(name.clone()))?;
         self.check_right(Some(&*self.group(group)?), AclRight::Delete)?;
         self.change_entry(group, (LinksOrAttributes::Links, name), |document| {
-            document.remove_link(name).map_err(invalid_error)
+            document.remove_link(name).map_err(invalid_or_unsupported_error)
         })?;
         Ok(link.target)
     }
@@ -215,7 +215,7 @@ impl HsdsSession {
     /// As [`StoreWriter::remove_link`](h5live_model::StoreWriter::remove_link).
     pub fn remove_link_from(&self, group: ObjectId, name: &Name) -> Result<()> {
         self.check_writable()?;
-        self.load_reference_counts()?;
+        self.ensure_references_counted()?;
         match self.take_link(group, name)? {
             LinkTarget::Hard(id) => self.release(vec![id]),
             _ => Ok(()),
@@ -236,7 +236,7 @@ impl HsdsSession {
         }
         self.check_new_link(to.0, to.1)?;
         self.change_entry(to.0, (LinksOrAttributes::Links, to.1), |document| {
-            document.put_link(to.1, &link.target, unix_seconds_now()).map_err(invalid_error)
+            document.put_link(to.1, &link.target, unix_seconds_now()).map_err(invalid_or_unsupported_error)
         })?;
         self.take_link(from.0, from.1).map(drop)
     }
@@ -269,9 +269,10 @@ impl HsdsSession {
         self.check_writable()?;
         let document = self.document_with_entries(id, EntryQuery::All)?;
         self.check_right(Some(&document), AclRight::Delete)?;
-        self.load_reference_counts()?;
+        self.ensure_references_counted()?;
         let mut state = self.state_mut()?;
-        if id == self.domain.root() || state.uses.as_ref().and_then(|uses| uses.get(&id)).is_some_and(|uses| *uses > 0)
+        if id == self.domain.root()
+            || state.reference_counts.as_ref().and_then(|uses| uses.get(&id)).is_some_and(|uses| *uses > 0)
         {
             return Ok(());
         }
@@ -292,17 +293,22 @@ impl HsdsSession {
         self.check_committed(new.committed, &new.datatype)?;
         let old = document.attribute(&new.name).map_err(damaged_object_error(&key))?;
         self.check_right(Some(&document), if old.is_some() { AclRight::Update } else { AclRight::Create })?;
-        let old = old.and_then(|old| old.used.committed);
+        let old = old.and_then(|old| old.datatype.committed);
         if old.is_some() {
-            self.load_reference_counts()?;
+            self.ensure_references_counted()?;
         }
         let codec = ElementCodec::new(&new.datatype);
         let (stored, _) = self.pack(&codec, &new.value)?;
         let used = DatatypeAndCommittedId { datatype: new.datatype.clone(), committed: new.committed };
-        let record = AttributeContent { used, dataspace: new.dataspace.clone(), stored, order: None };
+        let record = AttributeContent {
+            datatype: used,
+            dataspace: new.dataspace.clone(),
+            stored_elements: stored,
+            creation_order: None,
+        };
         let entry = (LinksOrAttributes::Attributes, &new.name);
         self.change_entry(id, entry, |document| {
-            document.set_attribute(&new.name, &record, unix_seconds_now()).map_err(invalid_error)
+            document.set_attribute(&new.name, &record, unix_seconds_now()).map_err(invalid_or_unsupported_error)
         })?;
         if let Some(committed) = new.committed {
             self.state.write().add_references(committed, 1);
@@ -320,12 +326,12 @@ impl HsdsSession {
         let document = self.document_with_entries(id, EntryQuery::One(LinksOrAttributes::Attributes, name))?;
         self.check_right(Some(&document), AclRight::Delete)?;
         let old = document.attribute(name).map_err(damaged_object_error(&key))?;
-        let old = old.ok_or_else(|| ModelError::NotFound(name.clone()))?.used.committed;
+        let old = old.ok_or_else(|| ModelError::NotFound(name.clone()))?.datatype.committed;
         if old.is_some() {
-            self.load_reference_counts()?;
+            self.ensure_references_counted()?;
         }
         self.change_entry(id, (LinksOrAttributes::Attributes, name), |document| {
-            document.remove_attribute(name).map_err(invalid_error)
+            document.remove_attribute(name).map_err(invalid_or_unsupported_error)
         })?;
         self.release(old.into_iter().collect())
     }
@@ -338,7 +344,7 @@ impl HsdsSession {
         self.check_writable()?;
         self.check_right(Some(&*self.document(id)?), AclRight::Update)?;
         self.change_document(id, |document| match change {
-            ObjectInfoChange::Comment(comment) => document.set_comment(*comment).map_err(invalid_error),
+            ObjectInfoChange::Comment(comment) => document.set_comment(*comment).map_err(invalid_or_unsupported_error),
             ObjectInfoChange::Times(times) => {
                 if document.times().is_some() {
                     document.set_times(times);

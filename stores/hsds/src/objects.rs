@@ -31,13 +31,16 @@ impl HsdsSession {
     pub fn chunk_codec(&self, document: &ObjectDocument, spec: &DatasetSpec) -> ChunkCodec {
         let codec = ElementCodec::new(&spec.datatype);
         let encoding = document.chunk_encoding(codec.stored_size());
-        let elements =
-            spec.grid().as_ref().and_then(ChunkGrid::chunk_element_count).and_then(|n| usize::try_from(n).ok());
+        let elements = spec
+            .grid_or_single_chunk()
+            .as_ref()
+            .and_then(ChunkGrid::chunk_element_count)
+            .and_then(|n| usize::try_from(n).ok());
         ChunkCodec {
             codec,
             encoding,
-            elements: elements.unwrap_or_default(),
-            unfilter: self.unfilter.clone(),
+            chunk_element_count: elements.unwrap_or_default(),
+            filter_engine: self.filter_engine.clone(),
             max_allocation: self.max_allocation,
         }
     }
@@ -48,11 +51,11 @@ impl HsdsSession {
     /// [`ModelError::Store`].
     pub fn dataset_spec(&self, document: &ObjectDocument) -> Result<DatasetSpec> {
         let key = self.domain.key(document.id());
-        let record = document.dataset().map_err(damaged_object_error(&key))?;
+        let record = document.stored_dataset_spec().map_err(damaged_object_error(&key))?;
         let mut spec = record.spec;
         if let (Some(stored), FillValue::Default) = (record.stored_fill, &spec.fill.value) {
             let codec = ElementCodec::new(&spec.datatype);
-            let (holder, version) = self.holders.register_holder(VarLenHolder::Fill(document.id()), &stored);
+            let (holder, version) = self.varlen_tokens.register_holder(VarLenHolder::Fill(document.id()), &stored);
             let mut element = self.max_allocation.zeroed(codec.model_element_size() as u64)?;
             codec.unpack(&stored, 1, holder, version, &mut element).map_err(damaged_object_error(&key))?;
             spec.fill.value = FillValue::Value(element);
@@ -67,22 +70,26 @@ impl HsdsSession {
     pub fn attribute(&self, document: &ObjectDocument, name: &Name) -> Result<Option<AttributeData>> {
         let key = self.domain.key(document.id());
         let Some(record) = document.attribute(name).map_err(damaged_object_error(&key))? else { return Ok(None) };
-        let codec = ElementCodec::new(&record.used.datatype);
+        let codec = ElementCodec::new(&record.datatype.datatype);
         let wrong = LayoutError::Value("of the shape that is stated");
         let Some(count) = record.dataspace.element_count().and_then(|count| usize::try_from(count).ok()) else {
             return Err(damaged_object_error(&key)(wrong));
         };
         // A variable-length element takes 4 bytes at least.
-        if count > 0 && codec.has_variable_parts() && count > record.stored.len() / 4 {
+        if count > 0 && codec.has_variable_parts() && count > record.stored_elements.len() / 4 {
             return Err(damaged_object_error(&key)(wrong));
         }
         let mut value = self.max_allocation.zeroed(count as u64 * codec.model_element_size() as u64)?;
         let (holder, version) = match codec.has_variable_parts() {
-            true => self.holders.register_holder(VarLenHolder::Attribute(document.id(), name.clone()), &record.stored),
+            true => self
+                .varlen_tokens
+                .register_holder(VarLenHolder::Attribute(document.id(), name.clone()), &record.stored_elements),
             false => (0, 0),
         };
-        codec.unpack(&record.stored, count, holder, version, &mut value).map_err(damaged_object_error(&key))?;
-        let AttributeContent { used, dataspace, order, .. } = record;
+        codec
+            .unpack(&record.stored_elements, count, holder, version, &mut value)
+            .map_err(damaged_object_error(&key))?;
+        let AttributeContent { datatype: used, dataspace, creation_order: order, .. } = record;
         let (datatype, committed) = (used.datatype, used.committed);
         Ok(Some(AttributeData { name: name.clone(), datatype, committed, dataspace, value, creation_order: order }))
     }
@@ -93,9 +100,9 @@ impl HsdsSession {
     /// [`ModelError::NoObject`], [`ModelError::Store`].
     pub fn info(&self, id: ObjectId) -> Result<ObjectInfo> {
         let document = self.document(id)?;
-        self.load_reference_counts()?;
+        self.ensure_references_counted()?;
         let state = self.state();
-        let links = state.uses.as_ref().and_then(|uses| uses.get(&id)).copied().unwrap_or_default();
+        let links = state.reference_counts.as_ref().and_then(|uses| uses.get(&id)).copied().unwrap_or_default();
         let links = if id == self.domain.root() { links.max(1) } else { links };
         Ok(ObjectInfo {
             links,
@@ -117,11 +124,12 @@ impl HsdsSession {
     }
 
     fn token_content(&self, token: VarLenToken) -> Result<VarLenContent> {
-        match self.holders.find(token)? {
-            VarLenElementLocation::Put(bytes) => Ok(VarLenContent::Seam(bytes)),
+        match self.varlen_tokens.find(token)? {
+            VarLenElementLocation::Unstored(bytes) => Ok(VarLenContent::ModelElements(bytes)),
             VarLenElementLocation::Stored { holder, token, held } => {
                 let held = self.held_elements(&holder, token, held)?;
-                let bytes = held.nodes.stored_bytes(token.number, &held.stored).ok_or(ModelError::Moved)?;
+                let bytes =
+                    held.element_table.stored_bytes(token.number, &held.stored_elements).ok_or(ModelError::Moved)?;
                 Ok(VarLenContent::Stored(bytes.to_vec()))
             }
         }
@@ -131,16 +139,16 @@ impl HsdsSession {
     ///
     /// # Errors
     /// [`ModelError::Moved`], [`ModelError::Store`].
-    pub fn with_varlen_bytes(&self, token: VarLenToken, each: &mut dyn FnMut(&[u8])) -> Result<()> {
-        match self.holders.find(token)? {
-            VarLenElementLocation::Put(bytes) => each(&bytes),
+    pub fn with_varlen_bytes(&self, token: VarLenToken, f: &mut dyn FnMut(&[u8])) -> Result<()> {
+        match self.varlen_tokens.find(token)? {
+            VarLenElementLocation::Unstored(bytes) => f(&bytes),
             VarLenElementLocation::Stored { holder, token, held } => {
                 let held = self.held_elements(&holder, token, held)?;
-                match held.nodes.stored_bytes_if_verbatim(token.number, &held.stored) {
-                    Some(bytes) => each(bytes),
+                match held.element_table.stored_bytes_if_verbatim(token.number, &held.stored_elements) {
+                    Some(bytes) => f(bytes),
                     None => {
-                        let elements = held.nodes.base_elements(token, &held.stored);
-                        each(&elements.map_err(damaged_object_error(&self.holder_key(&holder)?))?);
+                        let elements = held.element_table.unpack_base_elements(token, &held.stored_elements);
+                        f(&elements.map_err(damaged_object_error(&self.holder_key(&holder)?))?);
                     }
                 }
             }
@@ -167,39 +175,39 @@ impl HsdsSession {
         if let Some(held) = held {
             return Ok(held);
         }
-        let (key, seen) = (self.holder_key(holder)?, self.holders.version(holder));
+        let (key, seen) = (self.holder_key(holder)?, self.varlen_tokens.version(holder));
         let (stored, codec, count): (Arc<[u8]>, ElementCodec, usize) = match holder {
             VarLenHolder::Chunk(id, _) => {
                 let document = self.document(*id)?;
-                let spec = document.dataset().map_err(damaged_object_error(&key))?.spec;
+                let spec = document.stored_dataset_spec().map_err(damaged_object_error(&key))?.spec;
                 let form = self.chunk_codec(&document, &spec);
                 let found = self.engine.get(&key)?.ok_or(ModelError::Moved)?;
-                (form.decode(&key, &found.bytes)?, form.codec, form.elements)
+                (form.decompress(&key, &found.bytes)?, form.codec, form.chunk_element_count)
             }
             VarLenHolder::Attribute(id, name) => {
                 let document = self.document_with_entries(*id, EntryQuery::One(LinksOrAttributes::Attributes, name))?;
                 let record = document.attribute(name).map_err(damaged_object_error(&key))?.ok_or(ModelError::Moved)?;
                 let count = record.dataspace.element_count().and_then(|count| usize::try_from(count).ok());
-                (record.stored.into(), ElementCodec::new(&record.used.datatype), count.unwrap_or_default())
+                (record.stored_elements.into(), ElementCodec::new(&record.datatype.datatype), count.unwrap_or_default())
             }
             VarLenHolder::Fill(id) => {
-                let record = self.document(*id)?.dataset().map_err(damaged_object_error(&key))?;
+                let record = self.document(*id)?.stored_dataset_spec().map_err(damaged_object_error(&key))?;
                 let stored = record.stored_fill.ok_or(ModelError::Moved)?;
                 (stored.into(), ElementCodec::new(&record.spec.datatype), 1)
             }
         };
         let entered = match holder {
-            VarLenHolder::Chunk(..) => self.holders.register_holder_if_current(holder.clone(), seen, &stored),
+            VarLenHolder::Chunk(..) => self.varlen_tokens.register_holder_if_current(holder.clone(), seen, &stored),
             VarLenHolder::Attribute(..) | VarLenHolder::Fill(_) => {
-                Some(self.holders.register_holder(holder.clone(), &stored))
+                Some(self.varlen_tokens.register_holder(holder.clone(), &stored))
             }
         };
-        if entered.is_none_or(|(_, version)| version != token.version) {
+        if entered.is_none_or(|(_, version)| version != token.holder_version) {
             return Err(ModelError::Moved);
         }
         let nodes = Arc::new(codec.varlen_element_table(&stored, count).map_err(damaged_object_error(&key))?);
-        let held = CachedVarLenElements { stored, nodes };
-        self.holders.cache_elements(holder, token.version, held.clone());
+        let held = CachedVarLenElements { stored_elements: stored, element_table: nodes };
+        self.varlen_tokens.cache_elements(holder, token.holder_version, held.clone());
         Ok(held)
     }
 }

@@ -8,15 +8,16 @@ use parking_lot::RwLock;
 use crate::commit;
 use crate::decoded_chunk_cache::DecodedChunkCache;
 use crate::engine::{ChunkBatchingEngine, ObjectEngine};
-use crate::error::{HsdsError, damaged_object_error, invalid_error};
+use crate::error::{HsdsError, damaged_object_error, invalid_or_unsupported_error};
 use crate::holders::VarLenTokenTable;
 use crate::layout::{
-    AclRight, DomainDocument, DomainId, ObjectDocument, ShardingThreshold, VLEN_AND_REFERENCE_SIZES, check_domain_path,
+    AclRight, DomainDocument, DomainId, MODEL_VLEN_AND_REFERENCE_SIZES, ObjectDocument, ShardingThreshold,
+    check_domain_path,
 };
 use crate::random::random;
 use crate::session::{CONNECTOR, HsdsOpenRequest, HsdsSession, capabilities, domain_key, unix_seconds_now};
 use crate::small_chunk_read_ahead::SmallChunkReadAhead;
-use crate::state::{ReplacedDomain, SessionState};
+use crate::state::{DomainToReplace, SessionState};
 
 /// The part of `metadata_cache` that stored elements may take, which tokens lead to.
 const ELEMENT_SHARE: u64 = 2;
@@ -31,10 +32,10 @@ impl HsdsSession {
     /// Opens a domain, or makes it.
     ///
     /// # Errors
-    /// [`HsdsError::NoDomain`], [`HsdsError::Folder`], [`HsdsError::Occupied`], [`HsdsError::DomainPath`], and those of the engine.
+    /// [`HsdsError::NoDomain`], [`HsdsError::IsFolder`], [`HsdsError::AlreadyExists`], [`HsdsError::InvalidDomainPath`], and those of the engine.
     pub fn open(engine: Box<dyn ObjectEngine>, request: &HsdsOpenRequest) -> Result<Self> {
         check_domain_path(&request.domain)
-            .map_err(|why| HsdsError::DomainPath { domain: request.domain.clone(), why })?;
+            .map_err(|why| HsdsError::InvalidDomainPath { domain: request.domain.clone(), why })?;
         let key = domain_key(&request.domain);
         let found = engine.get(&key)?;
         let (bytes, tag) = found.map(|found| (found.bytes, found.tag)).unzip();
@@ -44,10 +45,10 @@ impl HsdsSession {
         let shown = || format!("/{}", request.domain);
         let makes = matches!(request.mode, Mode::Create | Mode::CreateNew);
         let (domain, document) = match (document, old) {
-            (_, Some(_)) if request.mode == Mode::CreateNew => return Err(HsdsError::Occupied(shown()).into()),
+            (_, Some(_)) if request.mode == Mode::CreateNew => return Err(HsdsError::AlreadyExists(shown()).into()),
             (Some(document), Some(root)) if !makes => (root, document),
             (None, _) if !makes => return Err(HsdsError::NoDomain(shown()).into()),
-            (Some(_), None) if !makes => return Err(HsdsError::Folder(shown()).into()),
+            (Some(_), None) if !makes => return Err(HsdsError::IsFolder(shown()).into()),
             (document, _) => {
                 let new = DomainId(random()?);
                 let document = document.map(|document| document.with_root(new, unix_seconds_now()));
@@ -55,20 +56,20 @@ impl HsdsSession {
             }
         };
         let mut described = SessionInfo::new(CONNECTOR, request.mode, domain.root(), capabilities(engine.durability()));
-        described.element_sizes = VLEN_AND_REFERENCE_SIZES;
-        let share = |part: u64| usize::try_from(request.metadata_cache / part).unwrap_or(usize::MAX);
+        described.vlen_and_reference_sizes = MODEL_VLEN_AND_REFERENCE_SIZES;
+        let share = |part: u64| usize::try_from(request.metadata_cache_bytes / part).unwrap_or(usize::MAX);
         let session = HsdsSession {
-            described,
+            session_info: described,
             engine: ChunkBatchingEngine::new(engine),
             domain,
             domain_path: request.domain.clone(),
             user: request.user.clone(),
             sharding: ShardingThreshold { above: request.shard_above },
-            max_documents: share(DOCUMENT_BYTES).max(MIN_DOCUMENTS),
+            max_cached_documents: share(DOCUMENT_BYTES).max(MIN_DOCUMENTS),
             max_allocation: request.max_allocation,
-            unfilter: request.unfilter.clone(),
-            holders: VarLenTokenTable::new(share(ELEMENT_SHARE)),
-            recent: DecodedChunkCache::new(share(CHUNK_SHARE)),
+            filter_engine: request.filter_engine.clone(),
+            varlen_tokens: VarLenTokenTable::new(share(ELEMENT_SHARE)),
+            decoded_chunks: DecodedChunkCache::new(share(CHUNK_SHARE)),
             chunks_ahead: SmallChunkReadAhead::default(),
             state: RwLock::new(SessionState::new(document, tag)),
             is_closed: AtomicBool::new(false),
@@ -87,20 +88,20 @@ impl HsdsSession {
             return Err(refused);
         }
         match makes {
-            true => session.create(request, old.zip(bytes).map(|(id, bytes)| ReplacedDomain { id, bytes }))?,
+            true => session.create(request, old.zip(bytes).map(|(id, bytes)| DomainToReplace { id, bytes }))?,
             false => drop(session.document(domain.root())?),
         }
         Ok(session)
     }
 
-    fn create(&self, request: &HsdsOpenRequest, old: Option<ReplacedDomain>) -> Result<()> {
+    fn create(&self, request: &HsdsOpenRequest, old: Option<DomainToReplace>) -> Result<()> {
         let root = ObjectDocument::new(self.domain, self.domain.root(), &request.root, None, unix_seconds_now())
-            .map_err(invalid_error)?;
+            .map_err(invalid_or_unsupported_error)?;
         let mut state = self.state.write();
         state.insert_new(root);
-        state.uses = Some(Default::default());
-        state.unlinked_parents = parents(&request.domain);
-        state.owner.clone_from(&request.owner);
+        state.reference_counts = Some(Default::default());
+        state.maybe_missing_parents = parents(&request.domain);
+        state.new_folder_owner.clone_from(&request.owner);
         state.is_domain_changed = true;
         state.is_draft = request.is_draft;
         // The first commit replaces what is there: until then, nothing is lost.
@@ -109,10 +110,10 @@ impl HsdsSession {
             for id in old.iter().map(|old| old.id).chain([self.domain]) {
                 let prefix = id.prefix();
                 self.engine.claim(&prefix)?;
-                state.claimed.push(prefix);
+                state.claimed_prefixes.push(prefix);
             }
         }
-        state.replaced = old;
+        state.domain_to_replace = old;
         if is_seen_at_once { commit::commit_all(self, &mut state) } else { Ok(()) }
     }
 }
@@ -121,7 +122,7 @@ impl HsdsSession {
 /// Without a folder, or a user, everything is allowed.
 ///
 /// # Errors
-/// [`HsdsError::Access`], [`HsdsError::Object`], and those of the engine.
+/// [`HsdsError::AccessDenied`], [`HsdsError::DamagedObject`], and those of the engine.
 pub(crate) fn check_create_right(engine: &dyn ObjectEngine, user: Option<&str>, domain: &str) -> Result<()> {
     let Some(user) = user else { return Ok(()) };
     let top = Some(String::new()).filter(|_| !domain.is_empty());
@@ -133,7 +134,7 @@ pub(crate) fn check_create_right(engine: &dyn ObjectEngine, user: Option<&str>, 
             return Ok(());
         }
         let (user, object) = (user.to_owned(), format!("/{folder}"));
-        return Err(HsdsError::Access { user, right: AclRight::Create.name(), object }.into());
+        return Err(HsdsError::AccessDenied { user, right: AclRight::Create.name(), object }.into());
     }
     Ok(())
 }

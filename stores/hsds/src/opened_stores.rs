@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 use crate::store::HsdsStore;
 
 /// Keeps a handle on the last session that some connectors have opened: for what only these stores can do, as
-/// [`HsdsStore::link_chunks`]. [`HsdsConnector::with_last_opened`](crate::HsdsConnector::with_last_opened) makes such a connector.
+/// [`HsdsStore::link_chunks`]. [`HsdsFolderConnector::remembering_last_opened`](crate::HsdsFolderConnector::remembering_last_opened) makes such a connector.
 #[derive(Debug, Clone, Default)]
 pub struct LastOpenedStore {
     last: Arc<Mutex<Option<HsdsStore>>>,
@@ -24,12 +24,12 @@ impl LastOpenedStore {
         self
     }
 
-    /// Ends the session as [`HsdsStore::force_close`] does, if there is one.
+    /// Ends the session as [`HsdsStore::close_without_commit`] does, if there is one.
     ///
     /// # Errors
-    /// As [`HsdsStore::force_close`].
-    pub fn force_close(&self) -> h5live_model::Result<()> {
-        self.last().map_or(Ok(()), |store| store.force_close())
+    /// As [`HsdsStore::close_without_commit`].
+    pub fn close_without_commit(&self) -> h5live_model::Result<()> {
+        self.last().map_or(Ok(()), |store| store.close_without_commit())
     }
 
     /// The session.

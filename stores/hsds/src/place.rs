@@ -70,12 +70,12 @@ impl DomainPlace {
     /// its name.
     ///
     /// # Errors
-    /// [`HsdsError::SeveralDomains`], [`HsdsError::NoDomain`], [`HsdsError::DomainPath`].
+    /// [`HsdsError::SeveralDomains`], [`HsdsError::NoDomain`], [`HsdsError::InvalidDomainPath`].
     pub fn resolve(path: &Path, domain: &str) -> Result<Self> {
         let place = DomainPlace::locate(path, domain)?;
         match check_domain_path(&place.domain) {
             Ok(()) => Ok(place),
-            Err(why) => Err(HsdsError::DomainPath { domain: place.domain, why }.into()),
+            Err(why) => Err(HsdsError::InvalidDomainPath { domain: place.domain, why }.into()),
         }
     }
 
@@ -109,8 +109,8 @@ impl DomainPlace {
     /// that of a bucket, or of a folder in one.
     ///
     /// # Errors
-    /// [`HsdsError::DomainPath`].
-    pub fn resolve_domain_folder(path: &Path, domain: &str) -> Result<Option<Self>> {
+    /// [`HsdsError::InvalidDomainPath`].
+    pub fn resolve_folder_of_domains(path: &Path, domain: &str) -> Result<Option<Self>> {
         let path = absolute(path)?;
         let place = if !domain.is_empty() {
             DomainPlace { bucket: path, domain: domain.trim_matches('/').to_owned() }
@@ -123,7 +123,7 @@ impl DomainPlace {
         };
         match check_domain_path(&place.domain) {
             Ok(()) => Ok(Some(place)),
-            Err(why) => Err(HsdsError::DomainPath { domain: place.domain, why }.into()),
+            Err(why) => Err(HsdsError::InvalidDomainPath { domain: place.domain, why }.into()),
         }
     }
 
@@ -131,13 +131,13 @@ impl DomainPlace {
     /// domains.
     ///
     /// # Errors
-    /// [`HsdsError::InnerBucket`].
+    /// [`HsdsError::DomainInNestedBucket`].
     pub fn check_no_nested_bucket(&self) -> Result<()> {
         let folder = self.folder();
         let inside = folder.ancestors().take_while(|folder| *folder != self.bucket);
         match inside.into_iter().find(|folder| has_objects(folder)) {
             Some(inner) if !has_domain(&folder) => {
-                Err(HsdsError::InnerBucket { bucket: self.bucket.clone(), inner: inner.to_owned() }.into())
+                Err(HsdsError::DomainInNestedBucket { bucket: self.bucket.clone(), inner: inner.to_owned() }.into())
             }
             _ => Ok(()),
         }

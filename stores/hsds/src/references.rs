@@ -2,8 +2,10 @@
 
 use h5live_model::{Error as ModelError, ObjectKind, ReferenceKind, ReferenceType, Referent, ReferentPart, Result};
 
-use crate::error::{damaged_object_error, invalid_error};
-use crate::layout::{VLEN_AND_REFERENCE_SIZES, VarLenToken, reference_from_bytes, variable_length_reference_bytes};
+use crate::error::{damaged_object_error, invalid_or_unsupported_error};
+use crate::layout::{
+    MODEL_VLEN_AND_REFERENCE_SIZES, VarLenToken, reference_from_bytes, variable_length_reference_bytes,
+};
 use crate::session::HsdsSession;
 
 impl HsdsSession {
@@ -17,7 +19,7 @@ impl HsdsSession {
         }
         let mut found = None;
         self.with_varlen_bytes(token, &mut |bytes| {
-            found = Some(reference_from_bytes(self.domain, kind, bytes).map_err(invalid_error))
+            found = Some(reference_from_bytes(self.domain, kind, bytes).map_err(invalid_or_unsupported_error))
         })?;
         found.transpose()
     }
@@ -27,7 +29,7 @@ impl HsdsSession {
     /// # Errors
     /// [`ModelError::NoObject`], [`ModelError::Invalid`], [`ModelError::Unsupported`].
     pub fn encode_reference(&self, form: &ReferenceType, to: &Referent) -> Result<Vec<u8>> {
-        if form.size != VLEN_AND_REFERENCE_SIZES.reference_size(form.kind) {
+        if form.size != MODEL_VLEN_AND_REFERENCE_SIZES.reference_size(form.kind) {
             return Err(ModelError::Invalid("such elements have another size".to_owned()));
         }
         let document = to.file.is_none().then(|| self.document(to.object)).transpose()?;
@@ -37,13 +39,14 @@ impl HsdsSession {
             }
             (ReferentPart::Region(_), Some(document)) => {
                 let key = self.domain.key(to.object);
-                document.dataset().map_err(damaged_object_error(&key))?.spec.dataspace.dims().to_vec()
+                document.stored_dataset_spec().map_err(damaged_object_error(&key))?.spec.dataspace.dims().to_vec()
             }
             (ReferentPart::Region(selection), None) => vec![0; selection.rank().unwrap_or_default()],
             _ => Vec::new(),
         };
-        let bytes = variable_length_reference_bytes(self.domain, form.kind, to, &dims).map_err(invalid_error)?;
+        let bytes =
+            variable_length_reference_bytes(self.domain, form.kind, to, &dims).map_err(invalid_or_unsupported_error)?;
         let count = u32::try_from(bytes.len()).map_err(|_| ModelError::Unsupported("a reference of 4 GiB"))?;
-        Ok(self.holders.put_unstored(&[(&bytes, count)]).iter().flat_map(|token| token.encode()).collect())
+        Ok(self.varlen_tokens.put_unstored(&[(&bytes, count)]).iter().flat_map(|token| token.encode()).collect())
     }
 }

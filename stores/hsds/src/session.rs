@@ -47,7 +47,7 @@ pub const fn capabilities(durability: DurabilitySupport) -> Capabilities {
         commit: ConsistencyScope::Chunk,
         view: ConsistencyScope::Chunk,
         durability,
-        live: true,
+        supports_live_reads: true,
         limits: StoreSizeLimits::NONE.with_max_chunk_bytes(MAX_CHUNK_BYTES),
     }
 }
@@ -71,28 +71,28 @@ pub struct HsdsOpenRequest {
     /// Most links, and most attributes, that an object has without shards; 0: as many as there are. Readers need not know.
     pub shard_above: u64,
     /// Most bytes of documents and elements that are kept to be read again.
-    pub metadata_cache: u64,
+    pub metadata_cache_bytes: u64,
     /// Most bytes that are allocated at once for a length that the store states.
     pub max_allocation: AllocationLimit,
     /// What compresses chunks and undoes that.
-    pub unfilter: Arc<dyn FilterEngine>,
+    pub filter_engine: Arc<dyn FilterEngine>,
 }
 
 /// A session on a domain.
 #[derive(Debug)]
 pub struct HsdsSession {
-    pub described: SessionInfo,
+    pub session_info: SessionInfo,
     pub engine: ChunkBatchingEngine,
     pub domain: DomainId,
     pub domain_path: String,
     pub user: Option<String>,
     pub sharding: ShardingThreshold,
     /// Most documents that are kept which the session has not changed.
-    pub max_documents: usize,
+    pub max_cached_documents: usize,
     pub max_allocation: AllocationLimit,
-    pub unfilter: Arc<dyn FilterEngine>,
-    pub holders: VarLenTokenTable,
-    pub recent: DecodedChunkCache,
+    pub filter_engine: Arc<dyn FilterEngine>,
+    pub varlen_tokens: VarLenTokenTable,
+    pub decoded_chunks: DecodedChunkCache,
     pub chunks_ahead: SmallChunkReadAhead,
     pub(crate) state: RwLock<SessionState>,
     pub(crate) is_closed: AtomicBool,
@@ -126,13 +126,13 @@ impl HsdsSession {
     /// [`ModelError::Closed`], [`ModelError::ReadOnly`].
     pub fn check_writable(&self) -> Result<()> {
         self.check_open()?;
-        if self.described.mode.writes() { Ok(()) } else { Err(ModelError::ReadOnly) }
+        if self.session_info.mode.writes() { Ok(()) } else { Err(ModelError::ReadOnly) }
     }
 
     /// Refuses what the user may not do with an object, or with the domain.
     ///
     /// # Errors
-    /// [`HsdsError::Access`].
+    /// [`HsdsError::AccessDenied`].
     pub fn check_right(&self, document: Option<&ObjectDocument>, right: AclRight) -> Result<()> {
         let Some(user) = &self.user else { return Ok(()) };
         let own = document.and_then(|document| document.access(user));
@@ -143,7 +143,7 @@ impl HsdsSession {
         };
         match access.has(right) {
             true => Ok(()),
-            false => Err(HsdsError::Access { user: user.clone(), right: right.name(), object: object() }.into()),
+            false => Err(HsdsError::AccessDenied { user: user.clone(), right: right.name(), object: object() }.into()),
         }
     }
 
@@ -184,7 +184,7 @@ impl HsdsSession {
         if kind(id).is_none() {
             return Err(ModelError::NoObject(id));
         }
-        let wanted = self.state.write().read_ahead.prefetch_window(id, MAX_READ_AHEAD);
+        let wanted = self.state.write().read_ahead.advance_prefetch_window(id, MAX_READ_AHEAD);
         let state = self.fetch(&wanted, Some(id))?;
         state.cached_document(id).unwrap_or(Err(ModelError::NoObject(id)))
     }
@@ -210,8 +210,8 @@ impl HsdsSession {
             Ok(())
         })?;
         let (mut state, parsed) = (self.state.write(), parsed.into_inner());
-        state.evict_unchanged_if_full(parsed.len(), self.max_documents);
-        parsed.into_iter().for_each(|stored| state.insert_fetched(stored));
+        state.evict_unchanged_if_full(parsed.len(), self.max_cached_documents);
+        parsed.into_iter().for_each(|stored| state.insert_fetched_if_absent(stored));
         Ok(state)
     }
 
@@ -219,13 +219,14 @@ impl HsdsSession {
     ///
     /// # Errors
     /// [`ModelError::Store`].
-    pub fn load_reference_counts(&self) -> Result<()> {
+    pub fn ensure_references_counted(&self) -> Result<()> {
         self.check_open()?;
-        if self.state.read().uses.is_some() {
+        if self.state.read().reference_counts.is_some() {
             return Ok(());
         }
         let listed = self.engine.list(&format!("{}/", self.domain.prefix()))?;
-        let ids: Vec<ObjectId> = listed.iter().filter_map(|object| self.domain.object_of_key(&object.key)).collect();
+        let ids: Vec<ObjectId> =
+            listed.iter().filter_map(|object| self.domain.object_of_document_key(&object.key)).collect();
         let mut uses_of = HashMap::new();
         for part in ids.chunks(DOCUMENTS_AT_ONCE) {
             drop(self.fetch(part, None)?);
@@ -238,7 +239,7 @@ impl HsdsSession {
                 }
             }
         }
-        self.state.write().set_reference_counts(uses_of);
+        self.state.write().count_references(uses_of);
         Ok(())
     }
 
@@ -258,6 +259,6 @@ impl HsdsSession {
 
 impl Drop for HsdsSession {
     fn drop(&mut self) {
-        self.abandon();
+        self.close_on_drop();
     }
 }

@@ -7,7 +7,7 @@ use h5live_model::{Error as ModelError, ObjectId, ObjectKind, Result};
 use parking_lot::Mutex;
 
 use crate::engine::{ObjectEngine, ObjectPut};
-use crate::error::{damaged_object_error, invalid_error};
+use crate::error::{damaged_object_error, invalid_or_unsupported_error};
 use crate::layout::{EntryQuery, LayoutError, LinksOrAttributes, Members, ObjectDocument, ShardId};
 use crate::random::random;
 use crate::session::HsdsSession;
@@ -40,7 +40,7 @@ impl HsdsSession {
     pub fn with_entries_ignoring_rights(&self, id: ObjectId, query: EntryQuery<'_>) -> Result<Arc<ObjectDocument>> {
         for _ in 0..MAX_SHARD_ROUNDS {
             let document = self.document_ignoring_rights(id)?;
-            let wanted = document.missing_shards(query);
+            let wanted = document.unloaded_shards(query);
             if wanted.is_empty() {
                 return Ok(document);
             }
@@ -48,7 +48,7 @@ impl HsdsSession {
             drop(document);
             self.state.write().add_loaded_shards(id, found);
             let Some(missing) = missing else { continue };
-            if self.described.mode.writes() || !self.revalidate(id)? {
+            if self.session_info.mode.writes() || !self.reload_if_changed(id)? {
                 return Err(damaged_object_error(&self.domain.shard_key(id, missing))(LayoutError::NoShard));
             }
         }
@@ -97,7 +97,7 @@ pub fn write_changed_entry_shards(session: &HsdsSession, state: &mut SessionStat
         LinksOrAttributes::BOTH.iter().try_for_each(|class| spread(session, state, *id, *class))?;
         if state.cached_with_tag(*id).is_some_and(|stored| stored.document.has_changed_shards()) {
             let generation = random()?;
-            let changes = state.change(*id, |document| Ok(document.assign_shard_generation(generation)))?;
+            let changes = state.change(*id, |document| Ok(document.stage_changed_shards(generation)))?;
             state.old_shards.entry(*id).or_default().extend(changes.old);
             puts.extend(changes.puts.into_iter().map(|(key, bytes)| ObjectPut { key, bytes }));
             changed.push(*id);
@@ -120,15 +120,16 @@ fn spread(session: &HsdsSession, state: &mut SessionState, id: ObjectId, class: 
         document.filter(|document| document.needs_resharding(class, session.sharding))
     };
     let Some(document) = wanted(state) else { return Ok(()) };
-    let unread = document.missing_shards(EntryQuery::AllOf(class));
+    let unread = document.unloaded_shards(EntryQuery::AllOf(class));
     let ReadShards { found, missing } = session.read_shards(&document, &unread)?;
     if let Some(missing) = missing {
         return Err(damaged_object_error(&document.shard_key(missing))(LayoutError::NoShard));
     }
     drop(document);
     state.add_loaded_shards(id, found);
-    let old =
-        state.change(id, |document| document.reshard_if_needed(class, session.sharding).map_err(invalid_error))?;
+    let old = state.change(id, |document| {
+        document.reshard_if_needed(class, session.sharding).map_err(invalid_or_unsupported_error)
+    })?;
     state.old_shards.entry(id).or_default().extend(old);
     Ok(())
 }

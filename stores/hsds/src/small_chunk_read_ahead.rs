@@ -10,7 +10,7 @@ use h5live_model::{ObjectId, Result};
 use parking_lot::Mutex;
 
 use crate::engine::{FetchedObject, ObjectEngine};
-use crate::state::ReadAhead;
+use crate::state::ReadAheadPredictor;
 
 /// The largest chunk that is read ahead (bytes), and how many at a time.
 pub const MAX_CHUNK_BYTES: u64 = 64 << 10;
@@ -27,7 +27,7 @@ pub struct SmallChunkReadAhead(Mutex<AheadState>);
 #[derive(Debug, Default)]
 struct AheadState {
     /// The order in which the datasets were opened, and the keys of their chunks.
-    order: ReadAhead,
+    order: ReadAheadPredictor,
     keys: HashMap<ObjectId, String>,
     /// What was read and not asked for yet; `None` for a chunk that is not there.
     fetched: HashMap<ObjectId, Option<FetchedObject>>,
@@ -35,13 +35,13 @@ struct AheadState {
 
 impl SmallChunkReadAhead {
     /// Notes that a dataset was opened whose only chunk has this key.
-    pub fn record_opened_dataset(&self, id: ObjectId, key: String) {
+    pub fn record_opened_dataset(&self, id: ObjectId, chunk_key: String) {
         let mut state = self.0.lock();
         if state.keys.len() >= MAX_DATASETS {
             *state = AheadState::default();
         }
         state.order.add(id);
-        state.keys.insert(id, key);
+        state.keys.insert(id, chunk_key);
     }
 
     /// The only chunk of a dataset; `None` if it is not there.
@@ -56,7 +56,7 @@ impl SmallChunkReadAhead {
             }
             // Those that nobody has asked for are not going to be.
             state.fetched.clear();
-            let wanted = state.order.prefetch_window(id, MAX_CHUNKS);
+            let wanted = state.order.advance_prefetch_window(id, MAX_CHUNKS);
             wanted.into_iter().filter_map(|id| Some((id, state.keys.get(&id)?.clone()))).unzip()
         };
         if wanted.len() < 2 {

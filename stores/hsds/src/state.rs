@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use h5live_model::{ChunkCoord, Error as ModelError, ObjectId, ObjectKind, Result};
 
-use crate::engine::ObjectTag;
+use crate::engine::ObjectChangeTag;
 use crate::layout::{DomainDocument, DomainId, EntryQuery, Members, ObjectDocument, ShardId, kind};
 
 /// A document as the session has it.
@@ -14,7 +14,7 @@ use crate::layout::{DomainDocument, DomainId, EntryQuery, Members, ObjectDocumen
 pub struct TaggedDocument {
     pub document: Arc<ObjectDocument>,
     /// The tag of the object when it was read or written; `None` for one that was never written.
-    pub tag: Option<ObjectTag>,
+    pub tag: Option<ObjectChangeTag>,
 }
 
 /// A write of a document that has failed, and may have succeeded all the same: the bytes.
@@ -25,12 +25,12 @@ pub type UncertainPut = Vec<u8>;
 pub struct DoomedObject {
     pub id: ObjectId,
     /// Whether there may be more than its document: chunks, or shards.
-    pub has_parts: bool,
+    pub may_have_parts: bool,
 }
 
 /// A domain that is there until a new one takes its place.
 #[derive(Debug, Clone)]
-pub struct ReplacedDomain {
+pub struct DomainToReplace {
     /// What its objects have in common.
     pub id: DomainId,
     /// The bytes of its object.
@@ -43,21 +43,21 @@ pub struct SessionState {
     pub domain: DomainDocument,
     pub is_domain_changed: bool,
     /// Folders whose objects may be missing.
-    pub unlinked_parents: Vec<String>,
+    pub maybe_missing_parents: Vec<String>,
     /// The owner of folders that are made.
-    pub owner: String,
+    pub new_folder_owner: String,
     /// The domain that the first commit replaces.
-    pub replaced: Option<ReplacedDomain>,
+    pub domain_to_replace: Option<DomainToReplace>,
     /// Whether the domain is a draft: commits write its objects, and nothing leads to them before it is complete.
     pub is_draft: bool,
     /// The prefixes of the objects that this session has claimed.
-    pub claimed: Vec<String>,
+    pub claimed_prefixes: Vec<String>,
     /// Folders whose objects this session has made.
     pub made_parents: Vec<String>,
     /// The tag that the object of the domain had when it was read or written; `None`: it was not there.
-    pub domain_tag: Option<ObjectTag>,
+    pub domain_tag: Option<ObjectChangeTag>,
     /// A write of the object of the domain that has failed, and may have succeeded all the same.
-    pub domain_attempt: Option<UncertainPut>,
+    pub uncertain_domain_put: Option<UncertainPut>,
     documents: HashMap<ObjectId, TaggedDocument>,
     /// Documents that were changed since the last commit.
     pub dirty: BTreeSet<ObjectId>,
@@ -67,50 +67,50 @@ pub struct SessionState {
     /// Shards that the last state of a document does not name; they are still stored.
     pub old_shards: HashMap<ObjectId, Vec<ShardId>>,
     /// Chunks outside of an extent that became smaller, with their keys; they are still stored.
-    pub dropped: HashMap<ObjectId, BTreeMap<ChunkCoord, String>>,
+    pub dropped_chunks: HashMap<ObjectId, BTreeMap<ChunkCoord, String>>,
     /// Datasets beyond whose extent nobody but this session has written.
     pub without_leftovers: HashSet<ObjectId>,
     /// Chunks of other datasets that this session has written, and that reach beyond the extent.
-    pub written_beyond: HashMap<ObjectId, BTreeSet<ChunkCoord>>,
+    pub written_beyond_extent: HashMap<ObjectId, BTreeSet<ChunkCoord>>,
     /// Documents whose last write has failed.
-    pub uncertain: HashMap<ObjectId, UncertainPut>,
+    pub uncertain_puts: HashMap<ObjectId, UncertainPut>,
     /// The datasets after which a dataset is seen.
-    pub after: HashMap<ObjectId, Vec<ObjectId>>,
+    pub commit_after: HashMap<ObjectId, Vec<ObjectId>>,
     /// How often each object is used; `None`: not counted yet.
-    pub uses: Option<HashMap<ObjectId, u32>>,
+    pub reference_counts: Option<HashMap<ObjectId, u32>>,
     /// Whether summaries were removed.
     pub has_removed_summaries: bool,
-    pub read_ahead: ReadAhead,
+    pub read_ahead: ReadAheadPredictor,
     pub(crate) deletions: u64,
 }
 
 impl SessionState {
     /// Nothing but the domain, whose object has this tag.
-    pub fn new(domain: DomainDocument, domain_tag: Option<ObjectTag>) -> Self {
+    pub fn new(domain: DomainDocument, domain_tag: Option<ObjectChangeTag>) -> Self {
         SessionState {
             domain,
             is_domain_changed: false,
-            unlinked_parents: Vec::new(),
-            owner: String::new(),
-            replaced: None,
+            maybe_missing_parents: Vec::new(),
+            new_folder_owner: String::new(),
+            domain_to_replace: None,
             is_draft: false,
-            claimed: Vec::new(),
+            claimed_prefixes: Vec::new(),
             made_parents: Vec::new(),
             domain_tag,
-            domain_attempt: None,
+            uncertain_domain_put: None,
             documents: HashMap::new(),
             dirty: BTreeSet::new(),
             deleted: HashSet::new(),
             doomed: Vec::new(),
             old_shards: HashMap::new(),
-            dropped: HashMap::new(),
+            dropped_chunks: HashMap::new(),
             without_leftovers: HashSet::new(),
-            written_beyond: HashMap::new(),
-            uncertain: HashMap::new(),
-            after: HashMap::new(),
-            uses: None,
+            written_beyond_extent: HashMap::new(),
+            uncertain_puts: HashMap::new(),
+            commit_after: HashMap::new(),
+            reference_counts: None,
             has_removed_summaries: false,
-            read_ahead: ReadAhead::default(),
+            read_ahead: ReadAheadPredictor::default(),
             deletions: 0,
         }
     }
@@ -133,16 +133,16 @@ impl SessionState {
         self.deleted.contains(&id)
     }
 
-    /// Makes room for documents that were read: if there are more than `most`, those that were not changed go.
-    pub fn evict_unchanged_if_full(&mut self, more: usize, most: usize) {
-        if self.documents.len().saturating_add(more) > most {
+    /// Makes room for documents that were read: if there are more than `max_documents`, those that were not changed go.
+    pub fn evict_unchanged_if_full(&mut self, incoming_count: usize, max_documents: usize) {
+        if self.documents.len().saturating_add(incoming_count) > max_documents {
             let dirty = &self.dirty;
             self.documents.retain(|id, _| dirty.contains(id));
         }
     }
 
     /// Takes up a document that was read, unless the session has one.
-    pub fn insert_fetched(&mut self, stored: TaggedDocument) {
+    pub fn insert_fetched_if_absent(&mut self, stored: TaggedDocument) {
         let id = stored.document.id();
         if !self.deleted.contains(&id) {
             self.documents.entry(id).or_insert(stored);
@@ -188,7 +188,7 @@ impl SessionState {
     }
 
     /// Takes the tag of a document that was written.
-    pub fn set_tag(&mut self, id: ObjectId, tag: ObjectTag) {
+    pub fn set_tag(&mut self, id: ObjectId, tag: ObjectChangeTag) {
         if let Some(stored) = self.documents.get_mut(&id) {
             stored.tag = Some(tag);
         }
@@ -203,17 +203,17 @@ impl SessionState {
     pub fn delete(&mut self, id: ObjectId) -> Option<TaggedDocument> {
         self.deleted.insert(id);
         self.dirty.remove(&id);
-        self.dropped.remove(&id);
-        self.after.remove(&id);
-        self.uncertain.remove(&id);
+        self.dropped_chunks.remove(&id);
+        self.commit_after.remove(&id);
+        self.uncertain_puts.remove(&id);
         self.without_leftovers.remove(&id);
-        self.written_beyond.remove(&id);
+        self.written_beyond_extent.remove(&id);
         let is_known_whole = self.documents.get(&id).is_some_and(|stored| stored.document.shard_ids().is_empty());
         let had_shards = self.old_shards.remove(&id).is_some();
         let has_parts = kind(id) == Some(ObjectKind::Dataset) || !is_known_whole || had_shards;
-        self.doomed.push(DoomedObject { id, has_parts });
+        self.doomed.push(DoomedObject { id, may_have_parts: has_parts });
         self.deletions += 1;
-        if let Some(uses) = &mut self.uses {
+        if let Some(uses) = &mut self.reference_counts {
             uses.remove(&id);
         }
         self.documents.remove(&id)
@@ -221,7 +221,7 @@ impl SessionState {
 
     /// Counts uses of an object on, if they are counted.
     pub fn add_references(&mut self, id: ObjectId, more: u32) {
-        if let Some(uses) = &mut self.uses {
+        if let Some(uses) = &mut self.reference_counts {
             let count = uses.entry(id).or_default();
             *count = count.saturating_add(more);
         }
@@ -229,17 +229,17 @@ impl SessionState {
 
     /// Takes one use from an object. Returns those that are left.
     pub fn drop_reference(&mut self, id: ObjectId) -> u32 {
-        let Some(count) = self.uses.as_mut().and_then(|uses| uses.get_mut(&id)) else { return 0 };
+        let Some(count) = self.reference_counts.as_mut().and_then(|uses| uses.get_mut(&id)) else { return 0 };
         *count = count.saturating_sub(1);
         *count
     }
 
     /// Counts the uses by all documents of the domain: what each of them used when it was read, and what those use now that
     /// the session has.
-    pub fn set_reference_counts(&mut self, mut uses_of: HashMap<ObjectId, Vec<ObjectId>>) {
+    pub fn count_references(&mut self, mut uses_of: HashMap<ObjectId, Vec<ObjectId>>) {
         for (id, stored) in &self.documents {
             let now = stored.document.known_used_objects();
-            if stored.document.missing_shards(EntryQuery::All).is_empty() {
+            if stored.document.unloaded_shards(EntryQuery::All).is_empty() {
                 uses_of.insert(*id, now);
                 continue;
             }
@@ -252,27 +252,27 @@ impl SessionState {
             uses.entry(id).or_default();
             used.into_iter().for_each(|used| *uses.entry(used).or_default() += 1);
         }
-        self.uses = Some(uses);
+        self.reference_counts = Some(uses);
     }
 
     /// Forgets what was read and not changed.
     pub fn evict_unchanged(&mut self) {
         let dirty = &self.dirty;
         self.documents.retain(|id, _| dirty.contains(id));
-        self.uses = None;
+        self.reference_counts = None;
     }
 }
 
 /// Objects in an order, as those of a group that was listed: if they are read in this order, those that follow are read ahead.
 #[derive(Debug, Default)]
-pub struct ReadAhead {
+pub struct ReadAheadPredictor {
     ids: Vec<ObjectId>,
     places: HashMap<ObjectId, usize>,
     next: usize,
     window: usize,
 }
 
-impl ReadAhead {
+impl ReadAheadPredictor {
     /// The objects of a group that was listed just now.
     pub fn set_listing_order(&mut self, ids: Vec<ObjectId>) {
         self.places = ids.iter().enumerate().map(|(place, id)| (*id, place)).collect();
@@ -289,7 +289,7 @@ impl ReadAhead {
     }
 
     /// The object that is wanted, and those that will be next, at most so many.
-    pub fn prefetch_window(&mut self, id: ObjectId, most: usize) -> Vec<ObjectId> {
+    pub fn advance_prefetch_window(&mut self, id: ObjectId, most: usize) -> Vec<ObjectId> {
         let Some(place) = self.places.get(&id).copied() else { return vec![id] };
         self.window = if place == self.next { (self.window * 2).clamp(1, most) } else { 1 };
         let end = (place + self.window).min(self.ids.len());

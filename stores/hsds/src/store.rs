@@ -13,8 +13,8 @@ use parking_lot::Mutex;
 
 use crate::dataset::HsdsDataset;
 use crate::engine::{ObjectEngine, RequestCounts};
-use crate::error::{damaged_object_error, invalid_error};
-use crate::layout::{EntryQuery, LinksOrAttributes, VLEN_AND_REFERENCE_SIZES, VarLenToken, kind};
+use crate::error::{damaged_object_error, invalid_or_unsupported_error};
+use crate::layout::{EntryQuery, LinksOrAttributes, MODEL_VLEN_AND_REFERENCE_SIZES, VarLenToken, kind};
 use crate::session::{HsdsOpenRequest, HsdsSession, system_time_from_unix};
 use crate::watch::HsdsWatch;
 
@@ -51,7 +51,7 @@ impl HsdsStore {
     ///
     /// # Errors
     /// [`h5live_model::Error::Store`]. Then objects may be left.
-    pub fn force_close(&self) -> Result<()> {
+    pub fn close_without_commit(&self) -> Result<()> {
         self.session.close_without_commit()
     }
 
@@ -70,7 +70,7 @@ impl HsdsStore {
     }
 
     /// The requests so far.
-    pub fn requests(&self) -> RequestCounts {
+    pub fn request_counts(&self) -> RequestCounts {
         self.session.engine.counts()
     }
 
@@ -102,12 +102,12 @@ impl HsdsStore {
 }
 
 fn tokens<'a>(elements: &'a [&'a [u8]]) -> impl Iterator<Item = Result<VarLenToken>> + 'a {
-    elements.iter().map(|element| VarLenToken::decode(element).map_err(invalid_error))
+    elements.iter().map(|element| VarLenToken::decode(element).map_err(invalid_or_unsupported_error))
 }
 
 impl Store for HsdsStore {
     fn session(&self) -> &SessionInfo {
-        &self.session.described
+        &self.session.session_info
     }
 
     /// The kind is part of the identity: whether the object is there is not asked.
@@ -205,7 +205,7 @@ impl Store for HsdsStore {
     fn referent(&self, kind: ReferenceKind, element: &[u8]) -> Result<Option<Referent>> {
         self.session.check_open()?;
         if kind != ReferenceKind::Object1 {
-            return self.session.referent(kind, VarLenToken::decode(element).map_err(invalid_error)?);
+            return self.session.referent(kind, VarLenToken::decode(element).map_err(invalid_or_unsupported_error)?);
         }
         let end = element.iter().position(|byte| *byte == 0).unwrap_or(element.len());
         let text = element.get(..end).filter(|text| !text.is_empty());
@@ -222,7 +222,10 @@ impl Store for HsdsStore {
             return self.session.encode_reference(form, to);
         }
         self.session.check_open()?;
-        if to.file.is_some() || to.part != ReferentPart::Whole || form.size != VLEN_AND_REFERENCE_SIZES.object {
+        if to.file.is_some()
+            || to.part != ReferentPart::Whole
+            || form.size != MODEL_VLEN_AND_REFERENCE_SIZES.object_reference
+        {
             return Err(ModelError::Invalid("such elements refer to whole objects of the same domain".to_owned()));
         }
         self.session.document(to.object)?;
@@ -232,7 +235,7 @@ impl Store for HsdsStore {
     }
 
     fn refresh(&self, scope: ObjectScope<'_>) -> Result<()> {
-        if self.session.described.mode != Mode::SwmrRead {
+        if self.session.session_info.mode != Mode::SwmrRead {
             return self.session.check_open();
         }
         match scope {
@@ -246,14 +249,14 @@ impl Store for HsdsStore {
             }
             ObjectScope::Objects(ids) => ids.iter().try_for_each(|id| match kind(*id) {
                 Some(ObjectKind::Dataset) => self.open_dataset(*id)?.advance_to_committed().map(drop),
-                _ => self.session.revalidate(*id).map(drop),
+                _ => self.session.reload_if_changed(*id).map(drop),
             }),
         }
     }
 
     fn liveness(&self) -> Result<WriterLiveness> {
         self.session.check_open()?;
-        if self.session.described.mode.writes() {
+        if self.session.session_info.mode.writes() {
             return Ok(WriterLiveness::AtRest);
         }
         Ok(if self.session.engine.has_writer()? { WriterLiveness::Live } else { WriterLiveness::AtRest })
@@ -269,7 +272,7 @@ impl Store for HsdsStore {
     }
 
     fn stats(&self) -> Stats {
-        let counts = self.requests();
+        let counts = self.request_counts();
         let mut stats = Stats::default();
         (stats.bytes_read, stats.bytes_written, stats.writes) = (counts.bytes_read, counts.bytes_written, counts.puts);
         stats
@@ -328,13 +331,13 @@ impl StoreWriter for HsdsStore {
 
     fn put_blobs(&self, blobs: &[(&[u8], u32)]) -> Result<Vec<u8>> {
         self.session.check_writable()?;
-        Ok(self.session.holders.put_unstored(blobs).iter().flat_map(|token| token.encode()).collect())
+        Ok(self.session.varlen_tokens.put_unstored(blobs).iter().flat_map(|token| token.encode()).collect())
     }
 
     fn remove_blobs(&self, elements: &[&[u8]]) -> Result<()> {
         self.session.check_writable()?;
         let gone = tokens(elements).collect::<Result<Vec<_>>>()?;
-        self.session.holders.remove_unstored(gone.into_iter());
+        self.session.varlen_tokens.remove_unstored(gone.into_iter());
         Ok(())
     }
 
@@ -344,7 +347,7 @@ impl StoreWriter for HsdsStore {
 
     fn is_dirty(&self) -> bool {
         let state = self.session.state();
-        let is_committed = state.dirty.is_empty() && state.doomed.is_empty() && state.dropped.is_empty();
+        let is_committed = state.dirty.is_empty() && state.doomed.is_empty() && state.dropped_chunks.is_empty();
         !is_committed || !state.old_shards.is_empty()
     }
 

@@ -13,7 +13,7 @@ use serde_json::{Map, Value, json};
 
 use crate::engine::{ListedObject, ObjectEngine, ObjectPut};
 use crate::error::damaged_object_error;
-use crate::layout::{DomainId, ElementCodec, INFO_FILE, ObjectDocument, chunk_of_key, kind};
+use crate::layout::{DomainId, ElementCodec, INFO_FILE, ObjectDocument, chunk_of_key_suffix, kind};
 use crate::session::{HsdsSession, unix_seconds_now};
 use crate::state::SessionState;
 
@@ -51,7 +51,7 @@ struct DomainCounts {
 /// # Errors
 /// Those of the engine. The domain is complete all the same.
 pub fn write_domain_summary_if_countable(session: &HsdsSession, state: &SessionState) -> Result<()> {
-    let is_made = matches!(session.described.mode, Mode::Create | Mode::CreateNew);
+    let is_made = matches!(session.session_info.mode, Mode::Create | Mode::CreateNew);
     let start = unix_seconds_now();
     let mut counts = DomainCounts::default();
     let limit = if is_made { u64::MAX } else { MAX_COUNTED_OBJECTS };
@@ -103,18 +103,18 @@ impl DomainCounts {
         self.objects += 1;
         let modified = object.modified.and_then(|at| at.duration_since(UNIX_EPOCH).ok());
         let modified = modified.map_or_else(unix_seconds_now, |since| since.as_secs_f64());
-        let document = domain.object_of_key(&object.key);
+        let document = domain.object_of_document_key(&object.key);
         let chunk = || {
             let rest = object.key.strip_prefix(&format!("{}/d/", domain.prefix()))?;
             let (digits, name) = rest.split_once('/')?;
-            let is_chunk = (0..=MAX_RANK).any(|rank| chunk_of_key(name, rank).is_some());
-            domain.object_of_key(&format!("{}/d/{digits}/.dataset.json", domain.prefix())).filter(|_| is_chunk)
+            let is_chunk = (0..=MAX_RANK).any(|rank| chunk_of_key_suffix(name, rank).is_some());
+            domain.object_of_document_key(&format!("{}/d/{digits}/.dataset.json", domain.prefix())).filter(|_| is_chunk)
         };
         // The service does not count what it does not know.
         let Some(id) = document.or_else(chunk) else { return };
         self.modified = self.modified.max(modified);
         if document.is_some() {
-            self.metadata_bytes = self.metadata_bytes.saturating_add(object.bytes);
+            self.metadata_bytes = self.metadata_bytes.saturating_add(object.size);
         }
         match kind(id) {
             Some(ObjectKind::Group) => self.groups += 1,
@@ -124,7 +124,7 @@ impl DomainCounts {
                 dataset.modified = dataset.modified.max(modified);
                 if document.is_none() {
                     dataset.chunks += 1;
-                    dataset.stored_bytes = dataset.stored_bytes.saturating_add(object.bytes);
+                    dataset.stored_bytes = dataset.stored_bytes.saturating_add(object.size);
                 }
             }
         }

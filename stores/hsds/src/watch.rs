@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use h5live_model::{ObjectId, Result, Watch, WatchEvent};
 
-use crate::engine::{ObjectEngine, ObjectTag, PollPauses, Revalidation};
+use crate::engine::{ObjectChangeTag, ObjectEngine, PollPauses, Revalidation};
 use crate::session::HsdsSession;
 
 /// Waits for commits of some objects.
@@ -15,7 +15,7 @@ use crate::session::HsdsSession;
 pub struct HsdsWatch {
     session: Arc<HsdsSession>,
     /// Keys, and the tags that their objects had.
-    seen: HashMap<String, Option<ObjectTag>>,
+    seen: HashMap<String, Option<ObjectChangeTag>>,
     had_writer: bool,
     pauses: PollPauses,
     /// The pause before the next look, and when that is due.

@@ -62,9 +62,14 @@ pub struct StoredChunkRecord {
 impl ChunkRecordLayout {
     /// That of a dataset.
     pub fn of(spec: &DatasetSpec) -> Self {
-        let bytes = spec.chunk_bytes().unwrap_or_default();
+        let bytes = spec.chunk_bytes_or_total().unwrap_or_default();
         let cut = ContiguousChunking::of(spec);
-        ChunkRecordLayout { grid: spec.grid(), cut, is_filtered: !spec.filters.is_empty(), chunk_bytes: bytes }
+        ChunkRecordLayout {
+            grid: spec.grid_or_single_chunk(),
+            cut,
+            is_filtered: !spec.filters.is_empty(),
+            chunk_bytes: bytes,
+        }
     }
 
     fn start(&self, coord: &ChunkCoord) -> Vec<u64> {

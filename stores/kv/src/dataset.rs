@@ -122,19 +122,19 @@ impl KvDataset {
 
     /// Refuses what cannot be written.
     fn check_write(&self, spec: &DatasetSpec, write: &ChunkWrite<'_>) -> Result<()> {
-        let whole = spec.checked_chunk_bytes(write.first_coord())?;
+        let whole = spec.chunk_bytes_at(write.first_coord())?;
         let is_filtered = !spec.filters.is_empty();
         let is_valid = match *write {
             ChunkWrite::Whole { bytes, .. } => is_filtered || bytes.len() as u64 == whole,
-            ChunkWrite::Consecutive { first, size, bytes } => {
+            ChunkWrite::AlongFirstDim { first, size, bytes } => {
                 let chunks = (bytes.len() as u64).checked_div(whole).unwrap_or_default();
                 let last = first.scaled().first().and_then(|at| at.checked_add(chunks.saturating_sub(1)));
                 if let Some(last) = last {
-                    spec.checked_chunk_bytes(&first.with_index(0, last))?;
+                    spec.chunk_bytes_at(&first.with_index(0, last))?;
                 }
                 !is_filtered && size as u64 == whole && (bytes.len() as u64).is_multiple_of(whole.max(1))
             }
-            ChunkWrite::Part { at, bytes, .. } => {
+            ChunkWrite::ByteRange { at, bytes, .. } => {
                 !is_filtered && at.checked_add(bytes.len() as u64).is_some_and(|end| end <= whole)
             }
             ChunkWrite::Block { .. } => return Err(ModelError::Unsupported("a block of a chunk in this form")),
@@ -153,13 +153,13 @@ impl KvDataset {
                 chunk_records::put_filtered(state, self.id, spec, coord, filter_mask, bytes);
             }
             ChunkWrite::Whole { coord, bytes, .. } => chunk_records::put_unfiltered(state, self.id, spec, coord, bytes),
-            ChunkWrite::Consecutive { first, size, bytes } => {
+            ChunkWrite::AlongFirstDim { first, size, bytes } => {
                 let at = first.scaled().first().copied().unwrap_or_default();
                 for (at, chunk) in (at..).zip(bytes.chunks(size.max(1))) {
                     chunk_records::put_unfiltered(state, self.id, spec, &first.with_index(0, at), chunk);
                 }
             }
-            ChunkWrite::Part { coord, at, bytes, .. } => {
+            ChunkWrite::ByteRange { coord, at, bytes, .. } => {
                 chunk_records::overwrite_chunk_range(state, self.id, spec, (coord, at), bytes)?;
             }
             ChunkWrite::Block { .. } => {}
@@ -246,7 +246,7 @@ impl ChunkStore for KvDataset {
         if batch.has_changes() {
             self.session.change(|state| {
                 state.check_object_exists(self.id)?;
-                batch.after.iter().try_for_each(|earlier| state.check_object_exists(*earlier))?;
+                batch.publish_after.iter().try_for_each(|earlier| state.check_object_exists(*earlier))?;
                 let spec = self.seen.read().spec.clone();
                 batch.writes.iter().try_for_each(|write| self.check_write(&spec, write))?;
                 batch.writes.iter().try_for_each(|write| self.put(state, &spec, write))?;

@@ -43,7 +43,7 @@ fn text(size: u32) -> Datatype {
 fn fill(store: &KvStore) -> Result<()> {
     let (writer, root) = (store.writer()?, store.session().root);
     let integer = Datatype::integer(4, ByteOrder::Little, Sign::Signed);
-    let text = text(store.session().element_sizes.vlen);
+    let text = text(store.session().vlen_and_reference_sizes.vlen);
     let numbers = DatasetSpec {
         datatype: integer.clone(),
         dataspace: Dataspace::Simple(Shape::fixed(&[8])),
@@ -119,7 +119,7 @@ pub fn read_corrupted_container(data: &[u8]) {
 
 /// Reads and checks all that can be reached.
 fn read_container(engine: &MemoryEngine) -> Result<()> {
-    let what = StoreCheckOptions { data: true, leaks: true };
+    let what = StoreCheckOptions { verify_data: true, find_lost_domains: true };
     let _ =
         check_container(&LongKeyEngine::new(engine.reader()), what, &NoFilters, AllocationLimit::new(MAX_ALLOCATION));
     let store = KvStore::open(LongKeyEngine::new(engine.reader()), &request(Mode::Read))?;
@@ -136,7 +136,7 @@ mod tests {
         assert!(sample().len() >= 20, "{} values", sample().len());
         let engine = engine_of(sample()).unwrap();
         read_container(&engine).unwrap();
-        let what = StoreCheckOptions { data: true, leaks: true };
+        let what = StoreCheckOptions { verify_data: true, find_lost_domains: true };
         let report = check_container(
             &LongKeyEngine::new(engine.reader()),
             what,

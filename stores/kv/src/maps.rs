@@ -141,7 +141,7 @@ impl MapStore for KvStore {
     ) -> Result<()> {
         self.with_map(map, |state, known, values| {
             let (span, mut bytes, mut failure) = (records_in(map, &known.key_codec, scan)?, Vec::new(), None);
-            if values.are_blobs && scan.values {
+            if values.are_blobs && scan.with_values {
                 return state.for_each_reentrant(&span, |record, element| {
                     let (key, mut goes_on) = (known.decode_record_key(map, record, &mut bytes)?, true);
                     values.read_value(state, map, element, &mut |value| goes_on = each(key, value))?;
@@ -149,7 +149,7 @@ impl MapStore for KvStore {
                 });
             }
             state.scan(&span, &mut |key, value| match known.decode_record_key(map, key, &mut bytes) {
-                Ok(key) => each(key, if scan.values { value } else { &[] }),
+                Ok(key) => each(key, if scan.with_values { value } else { &[] }),
                 Err(error) => {
                     failure = Some(error);
                     false

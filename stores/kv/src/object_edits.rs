@@ -48,10 +48,10 @@ pub fn create(state: &mut KvState, new: &NewObject<'_>) -> Result<ObjectId> {
     state.last_created_spec = Some(described);
     match &new.spec.body {
         ObjectKindSpec::Dataset(dataset) => {
-            if let Some(committed) = dataset.committed {
+            if let Some(committed) = dataset.committed_datatype {
                 state.add_references(committed, 1)?;
             }
-            if let Some(elements) = new.elements {
+            if let Some(elements) = new.compact_elements {
                 let origin = ChunkCoord::origin(dataset.dataspace.rank());
                 chunk_records::put_unfiltered(state, id, dataset, &origin, elements);
             }
@@ -81,7 +81,7 @@ pub fn create_root(state: &mut KvState, root: &ObjectSpec) -> Result<()> {
 fn put_metadata(state: &mut KvState, id: ObjectId, records: &MetadataRecords, spec: &ObjectSpec) {
     records.iter().for_each(|(field, value)| state.put(&key::metadata(id, field), value));
     state.put(&ref_count_key(id), encode_u64(0));
-    if spec.times {
+    if spec.track_times {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs() as i64);
         let times = ObjectTimes { access: now, modification: now, change: now, birth: now };
         state.put(&key::metadata(id, MetadataField::Times), encode_times(&times));
@@ -105,17 +105,21 @@ fn check_spec(state: &KvState, new: &NewObject<'_>) -> Result<()> {
             if matches!(dataset.layout, Layout::External(_)) {
                 return Err(ModelError::Unsupported("a dataset in raw files, in a key-value store,"));
             }
-            check_committed(state, dataset.committed, &dataset.datatype)?;
+            check_committed(state, dataset.committed_datatype, &dataset.datatype)?;
             let is_whole = |elements: &[u8]| {
-                dataset.layout == Layout::Compact && dataset.chunk_bytes() == Some(elements.len() as u64)
+                dataset.layout == Layout::Compact && dataset.chunk_bytes_or_total() == Some(elements.len() as u64)
             };
-            if new.elements.is_some_and(|elements| !is_whole(elements)) { refused() } else { Ok(()) }
+            if new.compact_elements.is_some_and(|elements| !is_whole(elements)) { refused() } else { Ok(()) }
         }
         ObjectKindSpec::Map(map) => map.check(),
         ObjectKindSpec::Group(_) | ObjectKindSpec::Datatype(_) => Ok(()),
     }
     .and_then(|()| {
-        if new.elements.is_some() && kind_of(&new.spec.body) != ObjectKind::Dataset { refused() } else { Ok(()) }
+        if new.compact_elements.is_some() && kind_of(&new.spec.body) != ObjectKind::Dataset {
+            refused()
+        } else {
+            Ok(())
+        }
     })
 }
 
@@ -365,7 +369,7 @@ pub fn delete_returning_references(
     })?;
     match &description.body {
         ObjectKindSpec::Dataset(dataset) => {
-            used.extend(dataset.committed);
+            used.extend(dataset.committed_datatype);
             if let FillValue::Value(element) = &dataset.fill.value {
                 blobs.extend(referenced_blob_ids(&view, &dataset.datatype, element)?);
             }

@@ -38,7 +38,7 @@ pub const fn capabilities(durability: DurabilitySupport) -> Capabilities {
         commit: ConsistencyScope::Store,
         view: ConsistencyScope::Store,
         durability,
-        live: true,
+        supports_live_reads: true,
         limits: StoreSizeLimits::NONE.with_max_chunk_bytes(MAX_CHUNK_BYTES),
     }
 }
@@ -106,7 +106,7 @@ impl KvSession {
     /// [`KvError::NoStore`], [`KvError::NotKvStore`], [`KvError::UnsupportedVersion`], and those of the engine.
     pub fn open(engine: Box<dyn Engine>, request: &KvOpenRequest) -> Result<Self> {
         let mut described = SessionInfo::new(CONNECTOR, request.mode, oid::ROOT, capabilities(request.durability));
-        described.element_sizes = STORED_VLEN_AND_REFERENCE_SIZES;
+        described.vlen_and_reference_sizes = STORED_VLEN_AND_REFERENCE_SIZES;
         let stored = engine.view()?;
         let is_new = matches!(request.mode, Mode::Create | Mode::CreateNew);
         // What a new container replaces is in any form, and is only listed.

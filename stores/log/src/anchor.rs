@@ -102,7 +102,7 @@ impl AnchoredDataset {
         fill.allocation = if is_small { AllocationTime::Early } else { AllocationTime::Late };
         DatasetSpec {
             datatype: self.spec.datatype.clone(),
-            committed: self.spec.committed,
+            committed_datatype: self.spec.committed_datatype,
             dataspace: Dataspace::Scalar,
             layout: if is_small { Layout::Compact } else { Layout::Contiguous },
             fill,

@@ -259,7 +259,7 @@ impl LogCheck<'_> {
             Ok(elements) if elements.len() as u64 == expected => Ok(Some(elements)),
             Ok(elements) => Err(LogFault::DataBytes { at, found: elements.len() as u64, expected }.into()),
             Err(error) if is_unfilter_limitation(&*error) => {
-                report.undecoded_chunks += 1;
+                report.unverifiable_chunks += 1;
                 Ok(None)
             }
             Err(source) => Err(LogError::Filter { at, source }.into()),
@@ -321,7 +321,7 @@ fn find_anchors(store: &dyn Store, layout: LogLayout, report: &mut StoreCheckRep
         if report.has_max_findings() {
             break;
         }
-        report.objects += 1;
+        report.object_count += 1;
         let mut below = Vec::new();
         if let Err(error) = look_at(store, layout, (id, &path), &mut below, &mut anchors) {
             let path = Some(path);

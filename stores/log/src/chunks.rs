@@ -96,8 +96,8 @@ impl LoggedChunkStore {
 
     /// The box of a chunk: its first element, and one past its last one. `None` if the dataset has no such chunk.
     fn chunk_box(spec: &DatasetSpec, coord: &ChunkCoord) -> Option<(Dims, Dims)> {
-        spec.checked_chunk_bytes(coord).ok()?;
-        let grid = spec.grid()?;
+        spec.chunk_bytes_at(coord).ok()?;
+        let grid = spec.grid_or_single_chunk()?;
         let start = grid.start_of(coord);
         let end = start.iter().zip(grid.chunk_dims()).map(|(start, side)| start.saturating_add(*side)).collect();
         Some((start, end))
@@ -113,7 +113,7 @@ impl LoggedChunkStore {
         let (start, end) = Self::chunk_box(spec, coord)?;
         let may_have_elements =
             state.dataset(self.number).is_some_and(|dataset| dataset.index.may_have_elements(&start, &end));
-        let size = spec.chunk_bytes()?;
+        let size = spec.chunk_bytes_or_total()?;
         may_have_elements.then(|| StoredChunk { coord: coord.clone(), offset: None, size, filter_mask: 0 })
     }
 
@@ -168,10 +168,10 @@ impl LoggedChunkStore {
 
     /// Checks a write, and adds the boxes of elements that it is: start and sides of each, and the bytes.
     fn push_boxes<'a>(spec: &DatasetSpec, write: &ChunkWrite<'a>, boxes: &mut Vec<BoxData<'a>>) -> Result<()> {
-        let whole = spec.checked_chunk_bytes(write.first_coord())?;
-        let grid = spec.grid().ok_or_else(|| invalid("the dataset has no elements".to_owned()))?;
+        let whole = spec.chunk_bytes_at(write.first_coord())?;
+        let grid = spec.grid_or_single_chunk().ok_or_else(|| invalid("the dataset has no elements".to_owned()))?;
         let chunk = |coord: &ChunkCoord, bytes: &'a [u8]| {
-            spec.checked_chunk_bytes(coord)?;
+            spec.chunk_bytes_at(coord)?;
             if bytes.len() as u64 != whole {
                 return Err(invalid(format!("{} bytes are not a chunk of {whole} bytes", bytes.len())));
             }
@@ -185,7 +185,7 @@ impl LoggedChunkStore {
                 boxes.push(chunk(coord, bytes)?);
                 Ok(())
             }
-            ChunkWrite::Consecutive { first, size, bytes } => {
+            ChunkWrite::AlongFirstDim { first, size, bytes } => {
                 let mut coord = first.clone();
                 for bytes in bytes.chunks(size.max(1)) {
                     boxes.push(chunk(&coord, bytes)?);
@@ -193,7 +193,7 @@ impl LoggedChunkStore {
                 }
                 Ok(())
             }
-            ChunkWrite::Part { .. } => Err(Error::Unsupported("writing a part of a chunk by its bytes")),
+            ChunkWrite::ByteRange { .. } => Err(Error::Unsupported("writing a part of a chunk by its bytes")),
             ChunkWrite::Block { coord, start, count, bytes } => {
                 let sides = grid.chunk_dims();
                 let inside = start.len() == sides.len()
@@ -301,7 +301,7 @@ impl LoggedChunkStore {
         batch.writes.iter().try_for_each(|write| Self::push_boxes(&spec, write, &mut boxes))?;
         boxes.retain(|(.., bytes)| !bytes.is_empty());
         self.leave_out_unused_rows(&spec, batch.extent.unwrap_or(spec.dataspace.dims()), &mut boxes)?;
-        batch.after.iter().try_for_each(|earlier| self.session.inner.kind(*earlier).map(drop))?;
+        batch.publish_after.iter().try_for_each(|earlier| self.session.inner.kind(*earlier).map(drop))?;
         let rank = spec.dataspace.rank();
         let elements = batch.extent.unwrap_or(spec.dataspace.dims()).iter().fold(1u64, |n, dim| n.saturating_mul(*dim));
         let rows = rows_behind(&spec, &boxes);
@@ -424,7 +424,7 @@ impl ChunkStore for LoggedChunkStore {
 
     fn for_each_chunk(&self, each: &mut dyn FnMut(StoredChunk) -> bool) -> Result<()> {
         let spec = self.current_spec()?;
-        let Some(grid) = spec.grid() else { return Ok(()) };
+        let Some(grid) = spec.grid_or_single_chunk() else { return Ok(()) };
         let state = self.session.state_for_reading(self.number, spec.dataspace.rank())?;
         if state.dataset(self.number).is_none() {
             return Ok(());
@@ -451,7 +451,7 @@ impl ChunkStore for LoggedChunkStore {
         let spec = self.current_spec()?;
         let outside = || invalid(format!("the dataset has no chunk {}", chunk.coord));
         let (first, _) = Self::chunk_box(&spec, &chunk.coord).ok_or_else(outside)?;
-        let grid = spec.grid().ok_or_else(outside)?;
+        let grid = spec.grid_or_single_chunk().ok_or_else(outside)?;
         let size = u64::from(spec.datatype.size());
         let state = self.session.state_for_reading(self.number, spec.dataspace.rank())?;
         let Some(dataset) = state.dataset(self.number) else {

@@ -300,7 +300,8 @@ impl Maintenance for LogConnector {
             opened => opened?,
         };
         let limit = how.max_allocation;
-        let check = LogCheck { data: what.data.then_some(&*how.unfilter), is_at_rest: is_at_rest(&*main), limit };
+        let check =
+            LogCheck { data: what.verify_data.then_some(&*how.unfilter), is_at_rest: is_at_rest(&*main), limit };
         let is_log_vol = LogVolRootAttribute::read(&*main).is_ok_and(|counters| counters.is_some());
         if let (false, Some(files)) = (is_log_vol, &file.files) {
             if !LogSession::has_log_group_or_mark(&*main)? {

@@ -38,7 +38,7 @@ impl DecodingChunkStore {
 
     /// A chunk as it is seen: decoded.
     fn as_decoded(spec: &DatasetSpec, chunk: &StoredChunk) -> Result<StoredChunk> {
-        let size = spec.checked_chunk_bytes(&chunk.coord)?;
+        let size = spec.chunk_bytes_at(&chunk.coord)?;
         Ok(StoredChunk { coord: chunk.coord.clone(), offset: None, size, filter_mask: 0 })
     }
 
@@ -54,11 +54,11 @@ impl DecodingChunkStore {
             return Ok(bytes.clone());
         }
         let limit = self.session.max_allocation;
-        let size = spec.checked_chunk_bytes(coord)?;
+        let size = spec.chunk_bytes_at(coord)?;
         limit.check(size)?;
         let mut bytes = limit.zeroed(stored.size)?;
         self.inner.read(&stored, 0, &mut bytes)?;
-        let grid = spec.grid().ok_or_else(missing)?;
+        let grid = spec.grid_or_single_chunk().ok_or_else(missing)?;
         let is_bare = spec.unfiltered_partial_chunks && grid.is_partial(coord, spec.dataspace.dims());
         if !is_bare {
             let failed = |source| LogError::UnloggedChunk { chunk: coord.to_string(), source };

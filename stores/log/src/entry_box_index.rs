@@ -72,7 +72,7 @@ pub struct FoundEntry<'a> {
 #[derive(Debug, Clone, Copy)]
 pub enum FoundChange<'a> {
     /// Elements were written.
-    MemtableEntry(FoundEntry<'a>),
+    Written(FoundEntry<'a>),
     /// All elements outside of this extent are gone.
     Shrunk(&'a [u64]),
 }
@@ -98,7 +98,7 @@ impl<'a> FoundChange<'a> {
     /// The box, if all its elements were written.
     pub fn block(&self) -> Option<BoxRange<'a>> {
         match self {
-            FoundChange::MemtableEntry(entry) if entry.place.kind == EntryElements::Block => Some(entry.block()),
+            FoundChange::Written(entry) if entry.place.kind == EntryElements::Block => Some(entry.block()),
             _ => None,
         }
     }
@@ -202,7 +202,7 @@ impl EntryBoxIndex {
         let entry = |number: u32| {
             let (start, end) = self.boxes.corners(number as usize);
             let (place, is_verified) = (self.places[number as usize], &self.are_verified[number as usize]);
-            FoundChange::MemtableEntry(FoundEntry { start, end, place, is_verified })
+            FoundChange::Written(FoundEntry { start, end, place, is_verified })
         };
         let mut numbers = self.boxes.find(start, end);
         let is_cut = |dims: &Dims| end.iter().zip(dims).any(|(end, dim)| end > dim);
@@ -253,7 +253,7 @@ impl EntryBoxIndex {
                 kept.iter_mut().zip(*dims).for_each(|(kept, dim)| *kept = (*kept).min(*dim));
                 false
             }
-            FoundChange::MemtableEntry(entry) => {
+            FoundChange::Written(entry) => {
                 let sides = entry.start.iter().zip(entry.end).zip(start.iter().zip(&kept));
                 sides.into_iter().all(|((low, high), (start, end))| low.max(start) < high.min(end))
             }
@@ -309,9 +309,7 @@ mod tests {
         push(&mut index, block(&[6], &[1]), 200);
         assert!(index.may_have_elements(&[4], &[10]));
         let found = index.find(&[2], &[8]);
-        let [FoundChange::MemtableEntry(first), FoundChange::Shrunk(dims), FoundChange::MemtableEntry(last)] =
-            found[..]
-        else {
+        let [FoundChange::Written(first), FoundChange::Shrunk(dims), FoundChange::Written(last)] = found[..] else {
             panic!("{found:?}");
         };
         assert_eq!((first.place.at.offset(), dims, last.place.at.offset()), (100, &[4][..], 200));
@@ -327,7 +325,7 @@ mod tests {
         push_ordered(&mut index, 2, block(&[0], &[9]), 300);
         let at = |index: &EntryBoxIndex| -> Vec<Option<u64>> {
             let offset = |change: &FoundChange<'_>| match change {
-                FoundChange::MemtableEntry(entry) => Some(entry.place.at.offset()),
+                FoundChange::Written(entry) => Some(entry.place.at.offset()),
                 FoundChange::Shrunk(_) => None,
             };
             index.find(&[0], &[10]).iter().map(offset).collect()
@@ -342,7 +340,7 @@ mod tests {
     fn points_are_found_by_the_box_around_them() {
         let mut index = EntryBoxIndex::new(2);
         push(&mut index, EntryChange::Points(vec![3, 4, 1, 9]), 7);
-        let [FoundChange::MemtableEntry(entry)] = index.find(&[2, 5], &[3, 6])[..] else { panic!("the box is met") };
+        let [FoundChange::Written(entry)] = index.find(&[2, 5], &[3, 6])[..] else { panic!("the box is met") };
         assert_eq!((entry.start, entry.end, entry.place.kind), (&[1, 4][..], &[4, 10][..], EntryElements::Points(2)));
         assert!(index.find(&[4, 0], &[9, 9]).is_empty());
     }

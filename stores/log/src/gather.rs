@@ -86,7 +86,7 @@ impl Gatherer<'_> {
         queue.set_copy_from_mmap(found.len() >= MIN_MAPPED_ENTRIES);
         for change in found {
             match change {
-                FoundChange::MemtableEntry(entry) => match entry.place.kind {
+                FoundChange::Written(entry) => match entry.place.kind {
                     EntryElements::Points(count) => self.copy_points(entry, count, wanted, queue.finished_buffer()?)?,
                     EntryElements::Block => self.copy_block(entry, wanted, &mut queue)?,
                 },
@@ -103,7 +103,7 @@ impl Gatherer<'_> {
             is_plain && entry.is_unverified() && !wanted.contains(&entry.block())
         };
         let written = found.iter().filter_map(|change| match change {
-            FoundChange::MemtableEntry(entry) => Some(entry),
+            FoundChange::Written(entry) => Some(entry),
             FoundChange::Shrunk(_) => None,
         });
         let parts: Vec<_> = written.filter(is_part).collect();

@@ -293,7 +293,7 @@ fn read_bytes(chunks: &dyn ChunkStore, range: Range<u64>, limit: AllocationLimit
     let spec = chunks.spec()?;
     let has = spec.dataspace.element_count().and_then(|n| n.checked_mul(spec.datatype.size().into())).unwrap_or(0);
     let damaged = || LogError::Table { source: EntryError::Truncated };
-    let chunk_bytes = spec.chunk_bytes().filter(|bytes| *bytes > 0).ok_or_else(damaged)?;
+    let chunk_bytes = spec.chunk_bytes_or_total().filter(|bytes| *bytes > 0).ok_or_else(damaged)?;
     if range.end > has || spec.dataspace.rank() != 1 || !spec.filters.is_empty() {
         return Err(damaged().into());
     }

@@ -55,7 +55,7 @@ impl LogLayout {
             commit: ConsistencyScope::Object,
             view: ConsistencyScope::Object,
             durability: DurabilitySupport::OnRequest,
-            live: inner.live && self == LogLayout::H5live,
+            supports_live_reads: inner.supports_live_reads && self == LogLayout::H5live,
             limits: StoreSizeLimits::NONE,
         }
     }

@@ -77,7 +77,7 @@ pub fn hard_target(link: Option<Link>) -> Option<ObjectId> {
 }
 
 fn is_whole(bytes: &Option<SharedBytes>) -> bool {
-    bytes.as_ref().is_none_or(SharedBytes::is_unaffected_by_truncation)
+    bytes.as_ref().is_none_or(SharedBytes::has_not_been_truncated)
 }
 
 /// Writes entries into a log dataset, from `at` on (bytes). Nobody was led to these bytes.
@@ -85,7 +85,7 @@ fn is_whole(bytes: &Option<SharedBytes>) -> bool {
 /// # Errors
 /// Errors of the store.
 pub fn write_entries(chunks: &dyn ChunkStore, at: u64, bytes: &[u8]) -> Result<()> {
-    let writes = [ChunkWrite::Part { coord: &ChunkCoord::origin(1), at, bytes, unseen: true }];
+    let writes = [ChunkWrite::ByteRange { coord: &ChunkCoord::origin(1), at, bytes, unseen: true }];
     chunks.write(&ChunkBatch { writes: &writes, ..ChunkBatch::default() })
 }
 
@@ -330,7 +330,7 @@ impl LogDatasets {
         let waiting: Vec<_> = self.list.iter().rev().skip(1).take_while(is_waiting).map(|dataset| dataset.id).collect();
         let Some(last) = self.list.last() else { return Ok(()) };
         if !waiting.is_empty() {
-            last.chunks.write(&ChunkBatch { after: &waiting, ..ChunkBatch::default() })?;
+            last.chunks.write(&ChunkBatch { publish_after: &waiting, ..ChunkBatch::default() })?;
         }
         writer.set_attribute(last.id, &i64_scalar_attribute(names::END, last.used.cast_signed()))
     }
@@ -355,7 +355,7 @@ impl LogDatasets {
     /// Errors of the store beneath.
     pub fn add_flush_dependency(&self, dependent: &dyn ChunkStore) -> Result<()> {
         match self.list.last() {
-            Some(last) => dependent.write(&ChunkBatch { after: &[last.id], ..ChunkBatch::default() }),
+            Some(last) => dependent.write(&ChunkBatch { publish_after: &[last.id], ..ChunkBatch::default() }),
             None => Ok(()),
         }
     }

@@ -60,7 +60,7 @@ pub fn placeholder_spec(anchor: &AnchoredDataset) -> DatasetSpec {
     fill.allocation = AllocationTime::Late;
     DatasetSpec {
         datatype: anchor.spec.datatype.clone(),
-        committed: anchor.spec.committed,
+        committed_datatype: anchor.spec.committed_datatype,
         dataspace: Dataspace::Null,
         layout: Layout::Contiguous,
         fill,

@@ -196,7 +196,7 @@ impl LogSession {
         let session = inner.session();
         let capabilities = layout.capabilities(&session.capabilities);
         let mut described = SessionInfo::new(CONNECTOR, session.mode, session.root, capabilities);
-        described.element_sizes = session.element_sizes;
+        described.vlen_and_reference_sizes = session.vlen_and_reference_sizes;
         let LogOpenRequest { options, unfilter, max_allocation, mutant } = how;
         LogSession {
             described,

@@ -32,8 +32,8 @@ impl LogWriter {
     fn create_logged(&self, new: &NewObject<'_>, spec: &DatasetSpec) -> Result<ObjectId> {
         self.0.check_open()?;
         spec.check()?;
-        if let Some(elements) = new.elements
-            && (spec.layout != Layout::Compact || spec.chunk_bytes() != Some(elements.len() as u64))
+        if let Some(elements) = new.compact_elements
+            && (spec.layout != Layout::Compact || spec.chunk_bytes_or_total() != Some(elements.len() as u64))
         {
             return Err(Error::Invalid(
                 "only a compact dataset is made with its elements, with all of them".to_owned(),
@@ -68,7 +68,7 @@ impl LogWriter {
         let finish = || {
             self.0.layout.attributes(&anchor).iter().try_for_each(|attribute| writer.set_attribute(id, attribute))?;
             self.0.track_new_anchor(anchor.id, id);
-            if let Some(elements) = new.elements {
+            if let Some(elements) = new.compact_elements {
                 let count = Dims::from_slice(spec.dataspace.dims());
                 let change = EntryChange::Block { start: Dims::from_elem(0, count.len()), count };
                 let entry = EncodedEntry::plain(change, elements);

@@ -54,7 +54,7 @@ impl MapTableRows {
 
     /// The run of at most `rows` rows from `first` on that lies in one chunk.
     fn run(spec: &DatasetSpec, first: u64, rows: u64) -> Result<RowRun> {
-        let chunk_rows = spec.chunk_dims().and_then(|dims| dims.first().copied()).unwrap_or_default();
+        let chunk_rows = spec.chunk_dims_or_extent().and_then(|dims| dims.first().copied()).unwrap_or_default();
         if chunk_rows == 0 {
             return Err(MapTableError::Form("its table has no chunks").into());
         }
@@ -146,11 +146,11 @@ impl MapTableRows {
                 }
                 (None, PartialWrites::Blocks) => ChunkWrite::Block { coord: &run.coord, start, count, bytes },
                 (None, _) => {
-                    ChunkWrite::Part { coord: &run.coord, at: run.start * self.row_bytes, bytes, unseen: false }
+                    ChunkWrite::ByteRange { coord: &run.coord, at: run.start * self.row_bytes, bytes, unseen: false }
                 }
             })
             .collect();
-        self.chunks.write(&ChunkBatch { writes: &writes, extent: Some(&[first + count]), after: &[], publish })
+        self.chunks.write(&ChunkBatch { writes: &writes, extent: Some(&[first + count]), publish_after: &[], publish })
     }
 
     /// The whole chunk with new rows in it, if the store does not take a part of it.

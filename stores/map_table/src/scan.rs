@@ -102,7 +102,7 @@ impl MapTable {
         let state = self.state();
         let range = state.index.range::<[u8], _>((start.as_ref().map(Vec::as_slice), end.as_ref().map(Vec::as_slice)));
         let mut bytes = Vec::new();
-        if !scan.values {
+        if !scan.with_values {
             for (key, _) in range {
                 if !each(self.order.decode(key, &mut bytes)?, &[]) {
                     break;

@@ -13,7 +13,7 @@ impl MapTableStore {
     /// Makes a map. It is whole before the link is there.
     fn create_map(&self, new: &NewObject<'_>, map: &MapSpec) -> Result<ObjectId> {
         map.check()?;
-        if new.elements.is_some() {
+        if new.compact_elements.is_some() {
             return Err(Error::Invalid("only a compact dataset is made with its elements".to_owned()));
         }
         if !self.inner().session().capabilities.features.has(StoreFeatures::UNLINKED) {

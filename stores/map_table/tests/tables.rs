@@ -235,7 +235,7 @@ fn damaged_tables_are_refused() {
     assert_eq!(error.store_kind(), Some(&StoreErrorKind::Damaged), "{error}");
     let table = |file: &NativeFile, map| file.dataset(layout::find_table(file, map).unwrap()).unwrap();
     // The kind of change of the second row.
-    let error = damaged(|file, map| table(file, map).write_part(&ChunkCoord::new(&[0]), 17, &[4]).unwrap());
+    let error = damaged(|file, map| table(file, map).write_byte_range(&ChunkCoord::new(&[0]), 17, &[4]).unwrap());
     assert_eq!(error.to_string(), "the map is damaged: row 1 of its table has an unknown kind of change");
     let error = damaged(|file, map| table(file, map).set_extent(&[1 << 40]).unwrap());
     assert_eq!(error.store_kind(), Some(&StoreErrorKind::Damaged), "{error}");

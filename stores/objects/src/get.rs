@@ -11,7 +11,7 @@ use crate::client::{ClientState, ObjectClient};
 use crate::counts::RequestKind;
 use crate::error::{ObjectError, ObjectErrorKind, Result};
 use crate::ranges::{MergedRange, RangeMergeLimits, merge_ranges};
-use crate::tag::{ObjectMeta, ObjectTag};
+use crate::tag::{ObjectChangeTag, ObjectMeta};
 use crate::wave::InFlightLimits;
 
 /// On what condition an object is read.
@@ -21,9 +21,9 @@ pub enum GetCondition {
     #[default]
     Always,
     /// It is not in this state: [`Fetched::NotModified`] otherwise. If the tag is empty, it is read.
-    NotMatching(ObjectTag),
+    NotMatching(ObjectChangeTag),
     /// It is in this state: [`ObjectErrorKind::Changed`] otherwise. If the tag is empty, it is read.
-    Matching(ObjectTag),
+    Matching(ObjectChangeTag),
 }
 
 /// What a read found.
@@ -213,7 +213,7 @@ impl GetCondition {
     }
 
     /// Whether a server that does not know of conditions has sent another state than the one that was asked for.
-    fn excludes(&self, found: &ObjectTag) -> bool {
+    fn excludes(&self, found: &ObjectChangeTag) -> bool {
         match self {
             GetCondition::Matching(tag) => !tag.lacks_etag() && found.etag != tag.etag,
             _ => false,
@@ -221,7 +221,7 @@ impl GetCondition {
     }
 
     /// Whether such a server has sent what is known.
-    fn is_known(&self, found: &ObjectTag) -> bool {
+    fn is_known(&self, found: &ObjectChangeTag) -> bool {
         matches!(self, GetCondition::NotMatching(tag) if !tag.lacks_etag() && found.etag == tag.etag)
     }
 }

@@ -59,5 +59,5 @@ pub use options::ObjectOptions;
 pub use place::{Cloud, ObjectStoreLocation};
 pub use put::{PutCondition, PutItem};
 pub use ranges::{MergedRange, RangeMergeLimits, merge_ranges};
-pub use tag::{ObjectMeta, ObjectTag};
+pub use tag::{ObjectChangeTag, ObjectMeta};
 pub use wave::InFlightLimits;

@@ -9,7 +9,7 @@ use crate::client::{ClientState, ObjectClient};
 use crate::counts::RequestKind;
 use crate::error::{ObjectError, ObjectErrorKind, Result};
 use crate::get::{Fetched, GetCondition};
-use crate::tag::ObjectTag;
+use crate::tag::ObjectChangeTag;
 use crate::wave::InFlightLimits;
 
 /// On what condition an object is written.
@@ -22,7 +22,7 @@ pub enum PutCondition {
     Absent,
     /// The object is in this state: [`ObjectErrorKind::Changed`] otherwise, also if it is not there.
     /// [`ObjectErrorKind::Unsupported`] if the store cannot promise this: local folders, and servers that give no tags.
-    Matches(ObjectTag),
+    Matches(ObjectChangeTag),
 }
 
 /// An object to be written.
@@ -44,7 +44,7 @@ impl ObjectClient {
     ///
     /// # Errors
     /// By the condition, and others.
-    pub fn put(&self, key: &str, bytes: impl Into<Bytes>, condition: &PutCondition) -> Result<ObjectTag> {
+    pub fn put(&self, key: &str, bytes: impl Into<Bytes>, condition: &PutCondition) -> Result<ObjectChangeTag> {
         let item = PutItem { key: key.to_owned(), bytes: bytes.into(), condition: condition.clone() };
         self.block_on(|state| async move { state.write(&item).await })
     }
@@ -58,7 +58,7 @@ impl ObjectClient {
         &self,
         items: impl IntoIterator<Item = PutItem>,
         limits: InFlightLimits,
-        sink: &mut dyn FnMut(usize, ObjectTag) -> std::result::Result<(), E>,
+        sink: &mut dyn FnMut(usize, ObjectChangeTag) -> std::result::Result<(), E>,
     ) -> std::result::Result<(), E> {
         let jobs = items.into_iter().map(|item| {
             let state = self.0.clone();
@@ -93,7 +93,7 @@ impl PutCondition {
 }
 
 impl ClientState {
-    async fn write(self: &Arc<Self>, item: &PutItem) -> Result<ObjectTag> {
+    async fn write(self: &Arc<Self>, item: &PutItem) -> Result<ObjectChangeTag> {
         let PutItem { key, bytes, condition } = item;
         let path = self.parse_key(key)?;
         if matches!(condition, PutCondition::Matches(tag) if tag.lacks_etag()) {
@@ -111,7 +111,7 @@ impl ClientState {
         let failure = match self.request_with_retries(RequestKind::Put, is_undecided, put).await {
             Ok(written) => {
                 self.counters.count_written(bytes.len() as u64);
-                return Ok(ObjectTag { etag: written.e_tag, version: written.version });
+                return Ok(ObjectChangeTag { etag: written.e_tag, version: written.version });
             }
             Err(failure) => failure,
         };

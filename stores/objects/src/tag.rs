@@ -5,15 +5,15 @@ use std::time::SystemTime;
 /// Names one state of an object: its ETag, and its version where a store has versions. It is never equal for two states
 /// of an object that differ, if the store gives tags at all.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
-pub struct ObjectTag {
+pub struct ObjectChangeTag {
     pub(crate) etag: Option<String>,
     pub(crate) version: Option<String>,
 }
 
-impl ObjectTag {
+impl ObjectChangeTag {
     /// The state of an object with this ETag.
     pub fn of_etag(etag: impl Into<String>) -> Self {
-        ObjectTag { etag: Some(etag.into()), version: None }
+        ObjectChangeTag { etag: Some(etag.into()), version: None }
     }
 
     /// The state with this version too, if it has one.
@@ -45,7 +45,7 @@ pub struct ObjectMeta {
     /// Bytes.
     pub size: u64,
     /// The state.
-    pub tag: ObjectTag,
+    pub tag: ObjectChangeTag,
     /// When it was written.
     pub modified: SystemTime,
 }
@@ -54,7 +54,7 @@ impl From<&object_store::ObjectMeta> for ObjectMeta {
     fn from(meta: &object_store::ObjectMeta) -> Self {
         ObjectMeta {
             size: meta.size,
-            tag: ObjectTag { etag: meta.e_tag.clone(), version: meta.version.clone() },
+            tag: ObjectChangeTag { etag: meta.e_tag.clone(), version: meta.version.clone() },
             modified: meta.last_modified.into(),
         }
     }

@@ -156,7 +156,7 @@ fn conditions_of_writes_are_kept() {
         let error = client.put("a", "2", &PutCondition::Absent).unwrap_err();
         assert_eq!(error.kind, ObjectErrorKind::Exists);
         assert_eq!(read(client, "a").bytes, "1");
-        let none = client.put("a", "2", &PutCondition::Matches(ObjectTag::default())).unwrap_err();
+        let none = client.put("a", "2", &PutCondition::Matches(ObjectChangeTag::default())).unwrap_err();
         assert_eq!(none.kind, ObjectErrorKind::Unsupported);
         let matching = PutCondition::Matches(first);
         match client.put("a", "2", &matching) {

@@ -14,7 +14,7 @@ use crate::client::{ClientState, ObjectClient};
 use crate::counts::RequestKind;
 use crate::error::{ObjectError, ObjectErrorKind, Result};
 use crate::put::PutCondition;
-use crate::tag::ObjectTag;
+use crate::tag::ObjectChangeTag;
 use crate::wave::InFlightLimits;
 
 /// Bytes of a part. Objects of no more bytes are written by one request.
@@ -41,7 +41,7 @@ impl ObjectClient {
     ///
     /// # Errors
     /// [`ObjectErrorKind::Exists`], those of the object store, and those of the file.
-    pub fn put_file(&self, key: &str, file: &Path, replace_existing: bool) -> Result<ObjectTag> {
+    pub fn put_file(&self, key: &str, file: &Path, replace_existing: bool) -> Result<ObjectChangeTag> {
         let failed = |error: std::io::Error| {
             let cause = format!("{} cannot be read: {error}", file.display());
             ObjectError::new(ObjectErrorKind::Io, self.object_display_name(key), cause)
@@ -63,7 +63,7 @@ impl ObjectClient {
                 return Err(ObjectError::new(ObjectErrorKind::Exists, self.object_display_name(key), ""));
             }
             Ok(meta) => meta.tag,
-            Err(error) if error.kind == ObjectErrorKind::NotThere => ObjectTag::default(),
+            Err(error) if error.kind == ObjectErrorKind::NotThere => ObjectChangeTag::default(),
             Err(error) => return Err(error),
         };
         let upload = Arc::new(self.begin_upload(key, store)?);
@@ -132,14 +132,14 @@ impl ObjectClient {
         upload: &Arc<Upload>,
         parts: Vec<PartId>,
         len: u64,
-        before: &ObjectTag,
-    ) -> Result<ObjectTag> {
+        before: &ObjectChangeTag,
+    ) -> Result<ObjectChangeTag> {
         let (owned, upload) = (key.to_owned(), upload.clone());
         let done = self.block_on(|state| async move {
             let complete = |_| upload.store.complete_multipart(&upload.path, &upload.id, parts.clone());
             let done = state.request_with_retries(RequestKind::Put, |_| false, complete).await;
             Ok(match done {
-                Ok(written) => Ok(ObjectTag { etag: written.e_tag, version: written.version }),
+                Ok(written) => Ok(ObjectChangeTag { etag: written.e_tag, version: written.version }),
                 Err(failure) => Err((state.error(&owned, &failure), failure.attempts > 1)),
             })
         })?;

@@ -69,7 +69,7 @@ impl Connector for RemoteConnector {
     }
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities { live: false, ..NativeConnector.capabilities() }
+        Capabilities { supports_live_reads: false, ..NativeConnector.capabilities() }
     }
 
     fn options(&self) -> Box<dyn ConnectorOptions> {

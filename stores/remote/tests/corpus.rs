@@ -53,7 +53,7 @@ fn describe(store: &dyn Store, id: ObjectId) -> Result<Described, Error> {
 
 /// The stored bytes of chunks by many reads at a time.
 fn read_together(chunks: &dyn ChunkStore, coords: &[ChunkCoord]) -> Result<Vec<Vec<u8>>, Error> {
-    let wanted: Vec<_> = coords.iter().map(|coord| ChunkReadRequest { coord, part: None }).collect();
+    let wanted: Vec<_> = coords.iter().map(|coord| ChunkReadRequest { coord, byte_range: None }).collect();
     let found = Mutex::new(vec![Vec::new(); coords.len()]);
     chunks.read_many(&wanted, 512 << 20, &|number, bytes| {
         found.lock().unwrap()[number] = bytes.map_or_else(Vec::new, |found| found.bytes.to_vec());

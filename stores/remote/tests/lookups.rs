@@ -100,7 +100,8 @@ fn read(file: &NativeFile, rank: usize, numbers: &[u32]) -> Result<Vec<Option<u3
     let LinkTarget::Hard(id) = file.link(file.session().root, &"x".into())?.unwrap().target else { panic!() };
     let data = file.dataset(id)?;
     let coords: Vec<ChunkCoord> = numbers.iter().map(|number| coord(rank, *number)).collect();
-    let wanted: Vec<ChunkReadRequest<'_>> = coords.iter().map(|coord| ChunkReadRequest { coord, part: None }).collect();
+    let wanted: Vec<ChunkReadRequest<'_>> =
+        coords.iter().map(|coord| ChunkReadRequest { coord, byte_range: None }).collect();
     let found = Mutex::new(vec![Some(u32::MAX); numbers.len()]);
     data.read_many(&wanted, 1 << 20, &|number, chunk| {
         let value = chunk.map(|chunk| u32::from_le_bytes(chunk.bytes.try_into().unwrap()));

@@ -109,7 +109,7 @@ impl Connector for ServedConnector {
             commit: ConsistencyScope::Object,
             view: ConsistencyScope::Object,
             durability: DurabilitySupport::Never,
-            live: true,
+            supports_live_reads: true,
             limits: StoreSizeLimits::NONE,
         }
     }
@@ -142,13 +142,13 @@ impl Connector for ServedConnector {
         let capabilities = Capabilities {
             features: opened.features.without(StoreFeatures::MAPS),
             encoding: opened.encoding,
-            live: how.mode == Mode::SwmrRead,
+            supports_live_reads: how.mode == Mode::SwmrRead,
             ..self.capabilities()
         };
         let session = SessionInfo {
             location: Some(at.clone()),
-            element_sizes: opened.forms,
-            settings: opened.settings.clone(),
+            vlen_and_reference_sizes: opened.forms,
+            creation_settings: opened.settings.clone(),
             ..SessionInfo::new(SCHEME, how.mode, opened.root, capabilities)
         };
         Ok(Arc::new(ServedStore::new(client, session, &opened)))

@@ -77,7 +77,7 @@ impl ServedDataset {
 
     /// Begins to ask for the first of some chunks. Returns how many these are.
     fn start_batch(&self, wanted: &[(usize, ChunkWanted)]) -> Result<(usize, PendingCall)> {
-        let chunk_bytes = self.spec.lock().chunk_bytes().unwrap_or(u64::MAX);
+        let chunk_bytes = self.spec.lock().chunk_bytes_or_total().unwrap_or(u64::MAX);
         let (mut bytes, mut count) = (0u64, 0);
         for (_, wanted) in wanted.iter().take(BATCH_CHUNKS) {
             let len = wanted.part.as_ref().map_or(chunk_bytes, |part| part.end.saturating_sub(part.start));
@@ -181,7 +181,7 @@ impl ChunkStore for ServedDataset {
     }
 
     fn read_many(&self, wanted: &[ChunkReadRequest<'_>], budget: usize, each: &ChunkSink<'_>) -> Result<()> {
-        let all = wanted.iter().map(|read| ChunkWanted { coord: read.coord.clone(), part: read.part.clone() });
+        let all = wanted.iter().map(|read| ChunkWanted { coord: read.coord.clone(), part: read.byte_range.clone() });
         let all: Vec<_> = all.enumerate().collect();
         let in_flight = (budget / BATCH_BYTES as usize).clamp(1, MAX_IN_FLIGHT);
         let mut rest = &all[..];

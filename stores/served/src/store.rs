@@ -159,7 +159,7 @@ impl Store for ServedStore {
     }
 
     fn read_blobs(&self, elements: &[&[u8]], each: &mut dyn FnMut(usize, &[u8])) -> Result<()> {
-        let size = (self.session.element_sizes.vlen as usize).max(1);
+        let size = (self.session.vlen_and_reference_sizes.vlen as usize).max(1);
         if elements.iter().any(|element| element.len() != size) {
             return Err(Error::Invalid(format!("a variable-length element has {size} bytes here")));
         }

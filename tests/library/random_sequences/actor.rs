@@ -4,7 +4,7 @@ use h5live::model::DurabilitySupport;
 use h5live::{Dataset, File, UNLIMITED};
 
 use super::Random;
-use super::model::{ColumnAppender, Model, ModelDataset};
+use super::model::{Column, Model, ModelDataset};
 
 /// One that creates, changes and deletes datasets at some paths. Several can work beside each other.
 pub struct Actor {
@@ -97,7 +97,7 @@ impl Actor {
     }
 
     /// Up to so many new rows of a dataset, at least one.
-    pub fn random_rows(&mut self, known: &ModelDataset, most: u64) -> Vec<ColumnAppender> {
+    pub fn random_rows(&mut self, known: &ModelDataset, most: u64) -> Vec<Column> {
         let count = 1 + self.random.below(most);
         (0..count).map(|_| known.elements.random_like(&mut self.random, known.row)).collect()
     }
@@ -115,7 +115,7 @@ impl Actor {
         let Some(path) = self.any_path() else { return };
         let random = &mut self.random;
         let is_text = random.one_in(4);
-        let empty = if is_text { ColumnAppender::Texts(Vec::new()) } else { ColumnAppender::Numbers(Vec::new()) };
+        let empty = if is_text { Column::Texts(Vec::new()) } else { Column::Numbers(Vec::new()) };
         let row = if random.one_in(3) { 3 } else { 1 };
         let is_unlimited = !random.one_in(4);
         let rows = if is_unlimited { 0 } else { 1 + random.below(20) };

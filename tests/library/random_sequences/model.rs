@@ -8,87 +8,85 @@ use super::Random;
 
 /// The elements of a dataset.
 #[derive(Debug, Clone, PartialEq)]
-pub enum ColumnAppender {
+pub enum Column {
     Numbers(Vec<u64>),
     Texts(Vec<String>),
 }
 
-impl ColumnAppender {
-    pub fn empty_like(&self) -> ColumnAppender {
+impl Column {
+    pub fn empty_like(&self) -> Column {
         match self {
-            ColumnAppender::Numbers(_) => ColumnAppender::Numbers(Vec::new()),
-            ColumnAppender::Texts(_) => ColumnAppender::Texts(Vec::new()),
+            Column::Numbers(_) => Column::Numbers(Vec::new()),
+            Column::Texts(_) => Column::Texts(Vec::new()),
         }
     }
 
     pub fn len(&self) -> usize {
         match self {
-            ColumnAppender::Numbers(all) => all.len(),
-            ColumnAppender::Texts(all) => all.len(),
+            Column::Numbers(all) => all.len(),
+            Column::Texts(all) => all.len(),
         }
     }
 
     pub fn text_of(&self, at: usize) -> String {
         match self {
-            ColumnAppender::Numbers(all) => all[at].to_string(),
-            ColumnAppender::Texts(all) => format!("{:?}", all[at]),
+            Column::Numbers(all) => all[at].to_string(),
+            Column::Texts(all) => format!("{:?}", all[at]),
         }
     }
 
     /// New elements of the same type.
-    pub fn random_like(&self, random: &mut Random, count: usize) -> ColumnAppender {
+    pub fn random_like(&self, random: &mut Random, count: usize) -> Column {
         match self {
-            ColumnAppender::Numbers(_) => ColumnAppender::Numbers((0..count).map(|_| random.next() | 1).collect()),
-            ColumnAppender::Texts(_) => ColumnAppender::Texts((0..count).map(|_| random_text(random)).collect()),
+            Column::Numbers(_) => Column::Numbers((0..count).map(|_| random.next() | 1).collect()),
+            Column::Texts(_) => Column::Texts((0..count).map(|_| random_text(random)).collect()),
         }
     }
 
     /// Cuts it, or fills it with what nobody wrote.
     pub fn resize(&mut self, len: usize) {
         match self {
-            ColumnAppender::Numbers(all) => all.resize(len, 0),
-            ColumnAppender::Texts(all) => all.resize(len, String::new()),
+            Column::Numbers(all) => all.resize(len, 0),
+            Column::Texts(all) => all.resize(len, String::new()),
         }
     }
 
     /// Puts other elements of the same type at a place.
-    pub fn put(&mut self, at: usize, new: &ColumnAppender) {
+    pub fn put(&mut self, at: usize, new: &Column) {
         match (self, new) {
-            (ColumnAppender::Numbers(all), ColumnAppender::Numbers(new)) => {
-                all[at..at + new.len()].copy_from_slice(new)
-            }
-            (ColumnAppender::Texts(all), ColumnAppender::Texts(new)) => all[at..at + new.len()].clone_from_slice(new),
+            (Column::Numbers(all), Column::Numbers(new)) => all[at..at + new.len()].copy_from_slice(new),
+            (Column::Texts(all), Column::Texts(new)) => all[at..at + new.len()].clone_from_slice(new),
             _ => unreachable!("columns have one type"),
         }
     }
 
-    pub fn slice(&self, from: usize, to: usize) -> ColumnAppender {
+    pub fn slice(&self, from: usize, to: usize) -> Column {
         match self {
-            ColumnAppender::Numbers(all) => ColumnAppender::Numbers(all[from..to].to_vec()),
-            ColumnAppender::Texts(all) => ColumnAppender::Texts(all[from..to].to_vec()),
+            Column::Numbers(all) => Column::Numbers(all[from..to].to_vec()),
+            Column::Texts(all) => Column::Texts(all[from..to].to_vec()),
         }
     }
 
     pub fn append_to(&self, data: &Dataset) -> h5live::Result<()> {
         match self {
-            ColumnAppender::Numbers(new) => data.append(new).map(drop),
-            ColumnAppender::Texts(new) => data.append(new).map(drop),
+            Column::Numbers(new) => data.append(new).map(drop),
+            Column::Texts(new) => data.append(new).map(drop),
         }
     }
 
     /// Writes rows of a dataset with this many elements in a row.
     pub fn write_to(&self, data: &Dataset, rows: std::ops::Range<u64>) -> h5live::Result<()> {
         match self {
-            ColumnAppender::Numbers(new) => data.write_slice(rows_of(data, rows), new),
-            ColumnAppender::Texts(new) => data.write_slice(rows_of(data, rows), new),
+            Column::Numbers(new) => data.write_slice(rows_of(data, rows), new),
+            Column::Texts(new) => data.write_slice(rows_of(data, rows), new),
         }
     }
 
     /// Reads rows of a dataset of this type.
-    pub fn read_like(&self, data: &Dataset, rows: std::ops::Range<u64>) -> h5live::Result<ColumnAppender> {
+    pub fn read_like(&self, data: &Dataset, rows: std::ops::Range<u64>) -> h5live::Result<Column> {
         Ok(match self {
-            ColumnAppender::Numbers(_) => ColumnAppender::Numbers(data.read_slice(rows_of(data, rows))?),
-            ColumnAppender::Texts(_) => ColumnAppender::Texts(data.read_slice(rows_of(data, rows))?),
+            Column::Numbers(_) => Column::Numbers(data.read_slice(rows_of(data, rows))?),
+            Column::Texts(_) => Column::Texts(data.read_slice(rows_of(data, rows))?),
         })
     }
 }
@@ -113,7 +111,7 @@ fn random_text(random: &mut Random) -> String {
 pub struct ModelDataset {
     /// Another one for each dataset that is made.
     pub number: u64,
-    pub elements: ColumnAppender,
+    pub elements: Column,
     /// Elements of a row.
     pub row: usize,
     /// Whether rows can be added and taken away.
@@ -169,7 +167,7 @@ impl Model {
     }
 
     /// These elements are about to be at a path.
-    pub fn expect(&mut self, path: &str, at: usize, new: &ColumnAppender) {
+    pub fn expect(&mut self, path: &str, at: usize, new: &Column) {
         let history = self.histories.entry(self.datasets[path].number).or_default();
         history.resize_with(history.len().max(at + new.len()), HashSet::new);
         history[at..].iter_mut().zip(0..new.len()).for_each(|(seen, at)| _ = seen.insert(new.text_of(at)));
@@ -183,7 +181,7 @@ impl Model {
     }
 
     /// Whether a reader that looks at any time may have seen these elements at a path.
-    pub fn check_seen(&self, path: &str, seen: &ColumnAppender, who: &str) {
+    pub fn check_seen(&self, path: &str, seen: &Column, who: &str) {
         let ever = self.ever_at.get(path).into_iter().flatten().filter_map(|number| self.histories.get(number));
         let mut reason = "nothing was ever there".to_owned();
         for history in ever {
@@ -195,11 +193,11 @@ impl Model {
         panic!("{who}: {path}: {reason}");
     }
 
-    pub fn put(&mut self, path: &str, at: usize, new: &ColumnAppender) {
+    pub fn put(&mut self, path: &str, at: usize, new: &Column) {
         self.datasets.get_mut(path).unwrap().elements.put(at, new);
     }
 
-    pub fn append(&mut self, path: &str, new: &ColumnAppender) {
+    pub fn append(&mut self, path: &str, new: &Column) {
         let before = self.datasets[path].elements.len();
         self.expect(path, before, new);
         self.resize(path, before + new.len());
@@ -237,7 +235,7 @@ impl Model {
     }
 }
 
-fn first_difference(found: &ColumnAppender, expected: &ColumnAppender) -> String {
+fn first_difference(found: &Column, expected: &Column) -> String {
     let differs = |at: &usize| found.text_of(*at) != expected.text_of(*at);
     match (0..found.len().min(expected.len())).find(differs) {
         Some(at) => format!("element {at} is {:.60}, and not {:.60}", found.text_of(at), expected.text_of(at)),

@@ -7,7 +7,7 @@ use h5live::{File, StoreCheckOptions};
 
 use super::Random;
 use super::actor::Actor;
-use super::model::ColumnAppender;
+use super::model::Column;
 
 /// Where datasets are made.
 const PATHS: &[&str] = &["a", "b", "g/a", "g/b", "h/i/j", "h/k"];
@@ -15,7 +15,7 @@ const PATHS: &[&str] = &["a", "b", "g/a", "g/b", "h/i/j", "h/k"];
 const THREADS: usize = 3;
 
 /// What a reader found at a path.
-type Seen = (&'static str, ColumnAppender);
+type Seen = (&'static str, Column);
 
 /// A store, who works on it, and a reader of it.
 pub struct Session {
@@ -32,7 +32,7 @@ impl Session {
     pub fn create(location: &str, seed: u64) -> Session {
         let mut random = Random(seed.wrapping_mul(0x1234_5678_9ABC_DEF1) ^ 0x55);
         let file = File::create(location).unwrap();
-        let can_be_live = file.session().capabilities.live;
+        let can_be_live = file.session().capabilities.supports_live_reads;
         let is_live = random.one_in(2) && can_be_live;
         if is_live {
             file.start_swmr().unwrap();
@@ -137,14 +137,14 @@ impl Session {
         let who = self.actor.who("threads that append to one dataset");
         let Some((path, known)) = self.actor.some_unlimited() else { return };
         let (row, before) = (known.row, known.elements.len());
-        let rows: Vec<Vec<ColumnAppender>> = (0..THREADS).map(|_| self.actor.random_rows(&known, 12)).collect();
+        let rows: Vec<Vec<Column>> = (0..THREADS).map(|_| self.actor.random_rows(&known, 12)).collect();
         let file = self.actor.file();
         std::thread::scope(|scope| {
             for rows in &rows {
                 let (file, path, who) = (&file, &path, &who);
                 scope.spawn(move || {
                     let data = file.dataset(path).unwrap_or_else(|error| panic!("{who}: {error}"));
-                    let append = |row: &ColumnAppender| row.append_to(&data);
+                    let append = |row: &Column| row.append_to(&data);
                     rows.iter().try_for_each(append).unwrap_or_else(|error| panic!("{who}: {path}: {error}"));
                 });
             }
@@ -155,7 +155,7 @@ impl Session {
         let mut waiting: Vec<_> = rows.iter().map(|rows| rows.iter()).collect();
         for at in (0..found.len()).step_by(row) {
             let new = found.slice(at, at + row);
-            let is_next = |rows: &&mut std::slice::Iter<'_, ColumnAppender>| rows.as_slice().first() == Some(&new);
+            let is_next = |rows: &&mut std::slice::Iter<'_, Column>| rows.as_slice().first() == Some(&new);
             let next = waiting.iter_mut().find(is_next).and_then(Iterator::next);
             assert!(next.is_some(), "{who}: {path}: row {at} is of no thread, or not in its order");
         }
@@ -178,10 +178,10 @@ impl Session {
             })
             .collect();
         let appended: Vec<usize> = std::thread::scope(|scope| {
-            let append = |(path, rows): &(String, Vec<ColumnAppender>)| {
+            let append = |(path, rows): &(String, Vec<Column>)| {
                 let (data, rows, started) = (file.dataset(path).unwrap(), rows.clone(), started.clone());
                 scope.spawn(move || {
-                    let append = |row: &ColumnAppender| row.append_to(&data).inspect(|()| _ = started.send(()));
+                    let append = |row: &Column| row.append_to(&data).inspect(|()| _ = started.send(()));
                     rows.iter().take_while(|row| append(row).is_ok()).count()
                 })
             };
@@ -221,7 +221,7 @@ impl Session {
     fn check(&self, who: &str) {
         if !self.location.starts_with("mem:") {
             let report =
-                h5live::check(&self.location, StoreCheckOptions { data: true, ..StoreCheckOptions::default() });
+                h5live::check(&self.location, StoreCheckOptions { verify_data: true, ..StoreCheckOptions::default() });
             let report = report.unwrap_or_else(|error| panic!("{who}: check: {error}"));
             assert!(report.findings.is_empty(), "{who}: {:?}", report.findings);
         }
@@ -232,9 +232,9 @@ impl Session {
 fn look(reader: &File, who: &str) -> Vec<Seen> {
     let read = |path: &&'static str| {
         let data = reader.dataset(path).ok()?;
-        let read = || -> h5live::Result<ColumnAppender> {
+        let read = || -> h5live::Result<Column> {
             let is_numbers = matches!(data.datatype()?, Datatype::Integer(_));
-            Ok(if is_numbers { ColumnAppender::Numbers(data.read()?) } else { ColumnAppender::Texts(data.read()?) })
+            Ok(if is_numbers { Column::Numbers(data.read()?) } else { Column::Texts(data.read()?) })
         };
         match read() {
             Err(error) if is_deleted(&error) => None,

@@ -31,7 +31,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             }
             continue;
         }
-        let order = Permutation::new(archive.len(), Permutation::key(1, epoch));
+        let order = Permutation::new(archive.len(), Permutation::epoch_key(1, epoch));
         for position in 0..archive.len() {
             let sample = order.at(position);
             samples += 1;
@@ -59,7 +59,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let rate = samples as f64 / seconds;
     println!(
         "{way}: {samples} samples, {bytes} bytes in {seconds:.3} s, {rate:.0} a second, pieces {:?} ({sum})",
-        archive.pieces()
+        archive.piece_count()
     );
     Ok(())
 }

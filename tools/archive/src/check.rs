@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::io::Read;
 
-use h5live::archive::name_key;
+use h5live::archive::normalized_path;
 use twox_hash::XxHash3_128;
 
 use crate::contents::{DataOrHole, EntryContents};
@@ -170,7 +170,8 @@ impl Checker {
         if safe_path(&entry.path).is_err() {
             report.unsafe_paths.add(&entry.path);
         }
-        if self.paths.insert(XxHash3_128::oneshot(name_key(&entry.path)), ()).is_some() && kind_name(&entry) != "folder"
+        if self.paths.insert(XxHash3_128::oneshot(normalized_path(&entry.path)), ()).is_some()
+            && kind_name(&entry) != "folder"
         {
             report.collisions.add(&entry.path);
         }

@@ -187,7 +187,7 @@ fn read_ahead<R: Read>(decoder: impl FnOnce() -> R + Send + 'static) -> Box<dyn 
     let (sender, receiver) = sync_channel(AHEAD_BLOCKS);
     let run = move || decode_blocks(decoder(), &sender);
     match thread::Builder::new().name("decompress".to_owned()).spawn(run) {
-        Ok(_) => Box::new(ReadAhead { receiver, block: io::Cursor::default(), is_done: false }),
+        Ok(_) => Box::new(ReadAheadPredictor { receiver, block: io::Cursor::default(), is_done: false }),
         Err(error) => Box::new(FailedReader(Some(error))),
     }
 }
@@ -211,13 +211,13 @@ fn decode_blocks(mut decoder: impl Read, sender: &SyncSender<io::Result<Vec<u8>>
 }
 
 /// Blocks that a thread decodes.
-struct ReadAhead {
+struct ReadAheadPredictor {
     receiver: Receiver<io::Result<Vec<u8>>>,
     block: io::Cursor<Vec<u8>>,
     is_done: bool,
 }
 
-impl Read for ReadAhead {
+impl Read for ReadAheadPredictor {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         if into.is_empty() || self.is_done {
             return Ok(0);

@@ -2,8 +2,9 @@
 
 use h5live::archive::NameIndex;
 use h5live::archive::layout::{
-    ALGORITHM_ATTRIBUTE, ARCHIVE, ArchiveRow, DIGEST, ENTRIES_ATTRIBUTE, ENTRY, EntryRow, HEADER, IMPORTING_ATTRIBUTE,
-    LAYOUT_ATTRIBUTE, NAME_INDEX, NO_SAMPLE, PATH, SPARSE, TABLE_GROUP, TABLE_VERSION, VERSION_ATTRIBUTE,
+    ARCHIVE, ArchiveRow, DIGEST, DIGEST_ALGORITHM_ATTRIBUTE, ENTRY, EntryRow, HEADER, IMPORTING_ATTRIBUTE,
+    INDEXED_ENTRIES_ATTRIBUTE, LAYOUT_ATTRIBUTE, NAME_INDEX, NO_SAMPLE, PATH, SPARSE, TABLE_GROUP, TABLE_VERSION,
+    VERSION_ATTRIBUTE,
 };
 use h5live::{Dataset, File, H5Type};
 
@@ -145,7 +146,7 @@ impl ImportTablesWriter {
         rows(ArchiveRow::datatype(), &[], ARCHIVE_CHUNK).create(ARCHIVE)?;
         rows(u64::datatype(), &[3], ROW_CHUNK).shuffle().deflate(LEVEL).create(SPARSE)?;
         let digest = rows(u8::datatype(), &[algorithm.digest_len() as u64], DIGEST_CHUNK).create(DIGEST)?;
-        digest.set_attribute(ALGORITHM_ATTRIBUTE, algorithm.name())?;
+        digest.set_attribute(DIGEST_ALGORITHM_ATTRIBUTE, algorithm.name())?;
         ImportTablesWriter::open(file, algorithm, CommittedCounts::default())
     }
 
@@ -397,7 +398,7 @@ pub fn read_digest_algorithm(file: &File) -> Result<Option<DigestAlgorithm>> {
         }
         found => found?,
     };
-    let name: String = digest.attribute(ALGORITHM_ATTRIBUTE)?.read_scalar()?;
+    let name: String = digest.attribute(DIGEST_ALGORITHM_ATTRIBUTE)?.read_scalar()?;
     let algorithm = name.parse().map_err(|_| Error::invalid_file(file, InvalidFileReason::UnknownAlgorithm(name)))?;
     Ok(Some(algorithm))
 }
@@ -446,7 +447,7 @@ fn write_name_index(file: &File) -> Result<()> {
         let slots = index.slots();
         let dataset =
             file.new_dataset::<u64>().shape(&[slots.len() as u64]).contiguous().create_with_data(NAME_INDEX, slots)?;
-        dataset.set_attribute(ENTRIES_ATTRIBUTE, &(places.len() as u64))?;
+        dataset.set_attribute(INDEXED_ENTRIES_ATTRIBUTE, &(places.len() as u64))?;
     }
     Ok(())
 }

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use h5live::archive::{Archive, ArchiveFault, NameIndex, Permutation, Samples, layout, name_key};
+use h5live::archive::{Archive, ArchiveFault, NameIndex, Permutation, Samples, layout, normalized_path};
 use h5live::{ErrorKind, File, UNLIMITED};
 
 /// An archive of samples whose contents tell their number: `n` samples of 0 to `most` bytes, without empty ones.
@@ -15,7 +15,7 @@ fn archive_of(file: &File, n: u64) -> Archive {
     let bytes = file.new_dataset::<u8>().shape(&[image.len() as u64]).max_shape(&[UNLIMITED]).chunk_shape(&[16]);
     bytes.create_with_data("image", &image).unwrap();
     let dataset = file.new_dataset::<u64>().create_with_data("image_offset", &offsets).unwrap();
-    dataset.set_attribute(layout::SENTINEL_ATTRIBUTE, &1u8).unwrap();
+    dataset.set_attribute(layout::HAS_SENTINEL_ATTRIBUTE, &1u8).unwrap();
     Archive::open(file).unwrap()
 }
 
@@ -30,7 +30,7 @@ fn samples_are_read_from_a_mapping_and_from_calls_alike() {
     drop(written);
     file.close().unwrap();
     let archive = Archive::open(&File::open(&path).unwrap()).unwrap();
-    assert!(archive.pieces().is_some_and(|pieces| pieces > 0));
+    assert!(archive.piece_count().is_some_and(|pieces| pieces > 0));
     let mut viewed = 0;
     for (sample, wanted) in (0..).zip(&in_memory) {
         assert_eq!(&archive.read(sample).unwrap(), wanted);
@@ -53,7 +53,7 @@ fn offsets_that_are_not_in_order_are_refused() {
         file.new_dataset::<u8>().create_with_data("image", &[0u8; 10]).unwrap();
         file.new_dataset::<u64>().create_with_data("image_offset", offsets).unwrap();
         let error = Archive::open(&file).unwrap_err();
-        assert!(matches!(error.kind(), ErrorKind::Archive(ArchiveFault::Tables(_))), "{error}");
+        assert!(matches!(error.kind(), ErrorKind::Archive(ArchiveFault::InconsistentTables(_))), "{error}");
     }
     let error = Archive::open(&File::in_memory()).unwrap_err();
     assert!(matches!(error.kind(), ErrorKind::Archive(ArchiveFault::NoArchive)), "{error}");
@@ -68,7 +68,7 @@ fn samples_that_are_read_ahead_come_in_order_and_within_the_memory() {
         let mut ahead = samples.prefetch(threads, memory).unwrap();
         let first: Vec<_> = ahead.by_ref().take(123).map(Result::unwrap).collect();
         assert_eq!(first, wanted[..123]);
-        assert_eq!(ahead.position(), 123);
+        assert_eq!(ahead.position_in_epoch(), 123);
         let rest: Vec<_> = ahead.map(Result::unwrap).collect();
         assert_eq!(rest, wanted[123..]);
     }
@@ -87,7 +87,7 @@ fn parts_that_cannot_be_are_refused() {
         samples().shuffled(1).shuffle_block(0),
     ] {
         let error = wrong.numbers().unwrap_err();
-        assert!(matches!(error.kind(), ErrorKind::Archive(ArchiveFault::Order(_))), "{error}");
+        assert!(matches!(error.kind(), ErrorKind::Archive(ArchiveFault::InvalidEpochOrder(_))), "{error}");
     }
     assert!(samples().shard(u64::MAX - 1, u64::MAX).worker(3, 9).numbers().is_err());
 }
@@ -98,9 +98,9 @@ const LARGE_WITH_SEED_1_EPOCH_0: [u64; 3] = [310361006, 403501831, 307005681];
 
 #[test]
 fn the_permutation_is_the_one_that_the_document_gives() {
-    let of_ten: Vec<u64> = (0..10).map(|at| Permutation::new(10, Permutation::key(7, 3)).at(at)).collect();
+    let of_ten: Vec<u64> = (0..10).map(|at| Permutation::new(10, Permutation::epoch_key(7, 3)).at(at)).collect();
     assert_eq!(of_ten, TEN_WITH_SEED_7_EPOCH_3);
-    let large = Permutation::new(1_000_000_007, Permutation::key(1, 0));
+    let large = Permutation::new(1_000_000_007, Permutation::epoch_key(1, 0));
     assert_eq!([0, 1, 999_999_999].map(|at| large.at(at)), LARGE_WITH_SEED_1_EPOCH_0);
 }
 
@@ -109,7 +109,7 @@ fn positions_are_spread_evenly() {
     // Where the first number of 16 goes, over many keys: a chi-squared test with 15 degrees of freedom.
     let mut counts = [0u32; 16];
     for seed in 0..16_000 {
-        counts[Permutation::new(16, Permutation::key(seed, 0)).at(0) as usize] += 1;
+        counts[Permutation::new(16, Permutation::epoch_key(seed, 0)).at(0) as usize] += 1;
     }
     let chi: f64 = counts.iter().map(|count| (f64::from(*count) - 1000.0).powi(2) / 1000.0).sum();
     assert!(chi < 45.0, "{counts:?}");
@@ -120,7 +120,9 @@ fn names_lead_to_their_last_entry() {
     let paths: Vec<String> = (0..5000).map(|n| format!("./d/{}.jpg", n % 4000)).collect();
     let path = |entry: u64| paths[entry as usize].as_bytes();
     let index = NameIndex::build(5000, path).unwrap();
-    let find = |name: &str| index.find(name.as_bytes(), |entry| name_key(path(entry)) == name_key(name.as_bytes()));
+    let find = |name: &str| {
+        index.find(name.as_bytes(), |entry| normalized_path(path(entry)) == normalized_path(name.as_bytes()))
+    };
     assert_eq!(find("d/3999.jpg"), Some(3999));
     assert_eq!(find("./d/17.jpg"), Some(4017));
     assert_eq!(find("d/4000.jpg"), None);
@@ -187,7 +189,7 @@ proptest! {
                 let part = || order(archive.samples()).shard(rank, world).worker(worker, workers);
                 let mut numbers = part().numbers().unwrap();
                 loop {
-                    let position = numbers.position();
+                    let position = numbers.position_in_epoch();
                     let Some(sample) = numbers.next() else { break };
                     prop_assert_eq!(placed[position as usize].replace(sample), None, "nobody else has it");
                     of_workers[worker as usize].push(sample);

@@ -10,7 +10,7 @@ mod unverified;
 use std::path::Path;
 
 use h5live::{FileDiagnosis, FileOpenState, Location, StoreCheckOptions, StoreCheckReport};
-use h5live_checker::file::{CheckOptions, FileCheckReport, Finding, UsedRange, check_path_with};
+use h5live_checker::file::{CheckOptions, FileCheckReport, FileRange, Finding, check_path_with};
 use h5live_log::local_multi_writer_files::subfile_path;
 use serde_json::{Value, json};
 
@@ -126,7 +126,8 @@ impl CheckCommand {
 
     /// Checks a file with a log: the native file that it is, the log in it, and its subfiles.
     fn check_log(&self, out: &mut StdoutWriter, location: &Location, path: &Path) -> Result<bool> {
-        let log = open::command_line_options().check(location, StoreCheckOptions { data: self.data, leaks: false });
+        let log = open::command_line_options()
+            .check(location, StoreCheckOptions { verify_data: self.data, find_lost_domains: false });
         let mut is_sound = self.check_native(out, location, path, log.as_ref().ok())?;
         log?;
         // Those of Log VOL begin with 0.
@@ -172,11 +173,11 @@ impl CheckCommand {
             _ => Vec::new(),
         };
         damaged.extend(log.into_iter().flat_map(|log| &log.findings).map(DamagedPart::of_log));
-        let elsewhere = match self.data && report.datasets_elsewhere > 0 {
+        let elsewhere = match self.data && report.datasets_with_data_elsewhere > 0 {
             true => elsewhere::find_unreadable_sources(location),
             false => Vec::new(),
         };
-        let chunks = report.unverified_count + log.map_or(0, |log| log.undecoded_chunks);
+        let chunks = report.unverified_count + log.map_or(0, |log| log.unverifiable_chunks);
         let unverified = UnverifiedCounts { chunks, datasets: elsewhere.len() as u64 };
         let checked = CheckedFile { path, report: &report, parts: &damaged, elsewhere: &elsewhere, unverified };
         if self.json {
@@ -192,11 +193,20 @@ impl CheckCommand {
         let (leaks, map, live, data) = (self.leaks, self.map, self.live || is_followed, self.data);
         let filters: Option<&dyn FilterEngine> = Some(&filters);
         let chunk_bytes = open::allocation_limit().bytes();
-        let usual = CheckOptions::default().values;
+        let usual = CheckOptions::default().max_value_bytes;
         // All data is read anyway, and becomes larger by undoing filters. What has no end is still not read.
         let bytes = path.metadata().map_or(0, |found| found.len());
         let values = if data { usual.max(bytes.saturating_mul(MAX_INFLATION)) } else { usual };
-        let options = CheckOptions { leaks, map, live, data, filters, values, chunk_bytes, ..CheckOptions::default() };
+        let options = CheckOptions {
+            reports_leaks: leaks,
+            builds_space_map: map,
+            live,
+            unfilters_chunks: data,
+            filters,
+            max_value_bytes: values,
+            max_chunk_bytes: chunk_bytes,
+            ..CheckOptions::default()
+        };
         let report = check_path_with(path, options);
         let report = report.map_err(|source| Error::Path { path: path.to_owned(), source })?;
         if report.is_hdf5 {
@@ -207,7 +217,7 @@ impl CheckCommand {
 
     fn text(&self, out: &mut StdoutWriter, checked: &CheckedFile<'_>) -> Result<()> {
         let CheckedFile { path, report, parts, elsewhere, unverified } = *checked;
-        for UsedRange { path, structure, offset, len } in &report.map {
+        for FileRange { path, structure, offset, len } in &report.space_map {
             let path = if path.is_empty() { "-" } else { path };
             out.line(format_args!("{offset:#010x} {len:10}  {structure}  {path}"))?;
         }
@@ -226,13 +236,13 @@ impl CheckCommand {
         }
         let is_log = || open::log_file_path(&Location::from(path)).is_ok_and(|log| log.is_some());
         // Entries of a log lead to what no object of the file leads to, so nothing is deleted there.
-        let is_log = (!report.leaks.is_empty() || !report.unreachable.is_empty()) && is_log();
+        let is_log = (!report.leaks.is_empty() || !report.unreachable_header_offsets.is_empty()) && is_log();
         let advice = if is_log { "log compact` leaves it out" } else { "repair --reclaim` gives it back" };
         // A log that was made compact has padding, too.
-        for leak in report.leaks.iter().filter(|leak| !(is_log && leak.is_padding())) {
+        for leak in report.leaks.iter().filter(|leak| !(is_log && leak.may_be_padding())) {
             out.line(format_args!("unused: {} at {:#x}; `h5live {advice}", counted(leak.len, "byte"), leak.offset))?;
         }
-        for offset in &report.unreachable {
+        for offset in &report.unreachable_header_offsets {
             out.line(format_args!("unreachable: an object at {offset:#x}; `h5live {advice}"))?;
         }
         for part in parts {
@@ -243,14 +253,14 @@ impl CheckCommand {
         }
         let verdict = match report.findings.len() + parts.len() {
             0 => verdict_without_findings(unverified, self.data),
-            n if report.is_full() => format!("{}, the check ended there", counted(n, "finding")),
+            n if report.has_max_findings() => format!("{}, the check ended there", counted(n, "finding")),
             n => counted(n, "finding").to_string(),
         };
         out.line(format_args!(
             "{}: {verdict}; {}{}, {} of metadata, {} of raw data, {} free",
             path.display(),
             unverified.summary_prefix(),
-            counted(report.objects, "object"),
+            counted(report.object_count, "object"),
             counted(report.metadata_bytes, "byte"),
             report.raw_bytes,
             report.free_bytes
@@ -260,7 +270,7 @@ impl CheckCommand {
     fn json(&self, out: &mut StdoutWriter, checked: &CheckedFile<'_>) -> Result<()> {
         let CheckedFile { path, report, parts, elsewhere, unverified } = *checked;
         let file = path.display().to_string();
-        for UsedRange { path, structure, offset, len } in &report.map {
+        for FileRange { path, structure, offset, len } in &report.space_map {
             let line = json!({
                 "file": file,
                 "is": "used",
@@ -297,10 +307,10 @@ impl CheckCommand {
         for chunk in &report.unverified {
             out.line(line("unverified", chunk))?;
         }
-        for UsedRange { offset, len, .. } in &report.leaks {
+        for FileRange { offset, len, .. } in &report.leaks {
             out.line(json!({ "file": file, "is": "unused", "offset": offset, "len": len }))?;
         }
-        for offset in &report.unreachable {
+        for offset in &report.unreachable_header_offsets {
             out.line(json!({ "file": file, "is": "unreachable", "offset": offset }))?;
         }
         out.line(json!({
@@ -308,8 +318,8 @@ impl CheckCommand {
             "is": "summary",
             "findings": report.findings.len() + parts.len(),
             "unverified": unverified.count(),
-            "complete": !report.is_full(),
-            "objects": report.objects,
+            "complete": !report.has_max_findings(),
+            "objects": report.object_count,
             "metadata_bytes": report.metadata_bytes,
             "raw_bytes": report.raw_bytes,
             "free_bytes": report.free_bytes,

@@ -1,7 +1,7 @@
 //! Domains of object stores that nobody sees before they are complete.
 
 use h5live::{Location, Options};
-use h5live_hsds::{HsdsConnector, LastOpenedStore};
+use h5live_hsds::{HsdsFolderConnector, LastOpenedStore};
 use h5live_output::{SignalActionGuard, on_end_signal};
 
 use crate::error::{Error, Result, error_with_causes};
@@ -23,7 +23,7 @@ impl DraftDomain {
                 return;
             }
             eprintln!("h5live: {location}: its objects are being removed; a second signal ends this at once");
-            if let Err(error) = draft.force_close() {
+            if let Err(error) = draft.close_without_commit() {
                 let error = error_with_causes(&error);
                 eprintln!("h5live: {location}: {error}; `h5live repair --reclaim {location}` removes what is left");
             }
@@ -39,9 +39,11 @@ impl DraftDomain {
 
 /// Options by which `opened` keeps the session on a domain of an object store.
 pub fn options_tracking_opened(options: Options, opened: &LastOpenedStore) -> Options {
-    let connectors = Options::built_in_connectors().with_connector(HsdsConnector::with_last_opened(opened.clone()));
+    let connectors =
+        Options::built_in_connectors().with_connector(HsdsFolderConnector::remembering_last_opened(opened.clone()));
     #[cfg(feature = "hsds-clouds")]
-    let connectors = connectors.with_connector(h5live_hsds::HsdsCloudConnector::with_last_opened(opened.clone()));
+    let connectors =
+        connectors.with_connector(h5live_hsds::HsdsCloudConnector::remembering_last_opened(opened.clone()));
     options.connectors(connectors)
 }
 

@@ -87,7 +87,7 @@ fn capabilities(of: &Capabilities) -> Vec<(&'static str, String)> {
     let by = |caller: bool| if caller { "h5live" } else { "the store" };
     vec![
         ("features", features.join(", ")),
-        ("followed while written", if of.live { "yes" } else { "no" }.to_owned()),
+        ("followed while written", if of.supports_live_reads { "yes" } else { "no" }.to_owned()),
         ("shown at once", unit(of.commit).to_owned()),
         ("read as of one moment", unit(of.view).to_owned()),
         ("outlasts a power failure", durability.to_owned()),

@@ -186,7 +186,7 @@ fn get(at: &MapLocation, keys: &[String], as_json: bool) -> Result<CommandOutcom
 
 fn remove(at: &MapLocation, words: &[String]) -> Result<CommandOutcome> {
     let file = at.open_to_write()?;
-    let map = file.map_object(&at.path)?;
+    let map = file.untyped_map(&at.path)?;
     let keys = at.parse_keys(&map, words)?;
     let mut outcome = CommandOutcome::Clean;
     for (word, key) in words.iter().zip(&keys) {
@@ -208,7 +208,7 @@ fn digest(text: &str) -> u64 {
 }
 
 fn watch(at: &MapLocation, seconds: Option<f64>, as_json: bool) -> Result<CommandOutcome> {
-    let map = open::for_following(&at.file)?.map_object(&at.path)?;
+    let map = open::for_following(&at.file)?.untyped_map(&at.path)?;
     let style = PairFormatter::new(map.file(), as_json);
     let mut follower = map.follow();
     if let Some(seconds) = seconds {

@@ -1,6 +1,6 @@
 //! Where a map is, as a command says it.
 
-use h5live::{File, Location, MapObject};
+use h5live::{File, Location, UntypedMap};
 use serde_json::Value as Json;
 
 use crate::error::{Error, Result, SetRefusal};
@@ -23,8 +23,8 @@ impl MapLocation {
     ///
     /// # Errors
     /// If the file cannot be opened, or has no such map.
-    pub fn open_map_to_read(&self) -> Result<MapObject> {
-        Ok(open::for_reading(&self.file)?.map_object(&self.path)?)
+    pub fn open_map_to_read(&self) -> Result<UntypedMap> {
+        Ok(open::for_reading(&self.file)?.untyped_map(&self.path)?)
     }
 
     /// The file, to be changed.
@@ -45,7 +45,7 @@ impl MapLocation {
     ///
     /// # Errors
     /// If it stands for none.
-    pub fn parse_value(&self, map: &MapObject, datatype: &Datatype, word: &str) -> Result<Value> {
+    pub fn parse_value(&self, map: &UntypedMap, datatype: &Datatype, word: &str) -> Result<Value> {
         let refer =
             |form: &ReferenceType, json: &Json| object_or_attribute::reference_from_json(map.file(), form, json);
         parse_word(datatype, word, &refer).map_err(|why| self.refused_error(why))
@@ -55,7 +55,7 @@ impl MapLocation {
     ///
     /// # Errors
     /// As [`MapLocation::parse_value`].
-    pub fn parse_keys(&self, map: &MapObject, words: &[String]) -> Result<Vec<Value>> {
+    pub fn parse_keys(&self, map: &UntypedMap, words: &[String]) -> Result<Vec<Value>> {
         words.iter().map(|word| self.parse_value(map, map.key_type(), word)).collect()
     }
 }

@@ -2,7 +2,7 @@
 
 use std::io::{self, BufRead};
 
-use h5live::{File, H5Type, MapObject, StoreErrorKind};
+use h5live::{File, H5Type, StoreErrorKind, UntypedMap};
 use serde_json::Value as Json;
 
 use crate::error::{CommandOutcome, Error, Result, SetRefusal};
@@ -79,7 +79,7 @@ fn next_batch(at: &MapLocation, lines: &mut impl Iterator<Item = io::Result<Stri
     lines.take(BATCH_PAIRS).map(|line| json_pair(at, &line.map_err(Error::Description)?)).collect()
 }
 
-fn json_values(at: &MapLocation, map: &MapObject, [key, value]: &[Json; 2]) -> Result<(Value, Value)> {
+fn json_values(at: &MapLocation, map: &UntypedMap, [key, value]: &[Json; 2]) -> Result<(Value, Value)> {
     let refer = |form: &ReferenceType, json: &Json| object_or_attribute::reference_from_json(map.file(), form, json);
     let key = map_text::map_key_from_json(map.key_type(), key, &refer).map_err(|why| at.refused_error(why))?;
     let value = from_json::value_from_json(map.value_type(), value, &refer).map_err(|why| at.refused_error(why))?;
@@ -111,7 +111,7 @@ fn change(at: &MapLocation, change: impl FnOnce(&File) -> Result<()>) -> Result<
 }
 
 fn is_missing(error: &Error) -> bool {
-    matches!(error, Error::File(error) if error.store_kind() == Some(&StoreErrorKind::NotFound))
+    matches!(error, Error::File(error) if error.store_error_kind() == Some(&StoreErrorKind::NotFound))
 }
 
 /// The map. If there is none, a new one of these types, or else of those that `found` finds in what is put.
@@ -120,8 +120,8 @@ fn find_or_create(
     at: &MapLocation,
     types: Option<MapSpec>,
     found: impl FnOnce() -> Option<MapSpec>,
-) -> Result<MapObject> {
-    match file.map_object(&at.path) {
+) -> Result<UntypedMap> {
+    match file.untyped_map(&at.path) {
         Err(error) if error.is_not_found() => {
             let types = types.or_else(found).ok_or_else(|| at.refused_error(SetRefusal::MapTypes))?;
             Ok(file.root().create_map(&at.path, &types)?)

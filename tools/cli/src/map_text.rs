@@ -2,7 +2,7 @@
 
 use std::ops::RangeBounds;
 
-use h5live::{File, MapObject, Reference};
+use h5live::{File, Reference, UntypedMap};
 use serde_json::{Value as Json, json};
 
 use crate::error::Result;
@@ -17,7 +17,7 @@ use crate::value::{self, Value};
 /// # Errors
 /// If the map cannot be read.
 pub fn print(
-    map: &MapObject,
+    map: &UntypedMap,
     range: impl RangeBounds<Value>,
     limit: Option<u64>,
     as_json: bool,

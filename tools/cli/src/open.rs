@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use h5live::filters::RegistryFilterEngine;
-use h5live::{Dataset, File, LinkPolicy, Location, MissingSourcePolicy, Mode, Options};
+use h5live::{Dataset, File, LinkedFilePolicy, Location, MissingSourcePolicy, Mode, Options};
 use h5live_native::NativeConnector;
 
 use crate::error::{Error, Result};
@@ -35,7 +35,7 @@ pub struct OpenArgs {
     /// Where links in files may lead: never (to no other file), same-origin (the default: to files of the same kind,
     /// and of the same server), any
     #[arg(long, global = true, value_name = "WHERE", value_parser = links)]
-    links: Option<LinkPolicy>,
+    links: Option<LinkedFilePolicy>,
     /// What elements of a virtual dataset are whose source is not there: fill (the default: fill values; they are told of,
     /// and the exit code is 1), error. A source that is there and cannot be read is always an error
     #[arg(long, global = true, value_name = "WHAT", value_parser = missing_sources::parse)]
@@ -47,11 +47,11 @@ fn setting(text: &str) -> Result<(String, String), String> {
     Ok((name.to_owned(), value.to_owned()))
 }
 
-fn links(text: &str) -> Result<LinkPolicy, String> {
+fn links(text: &str) -> Result<LinkedFilePolicy, String> {
     match text {
-        "never" => Ok(LinkPolicy::Never),
-        "same-origin" => Ok(LinkPolicy::SameOrigin),
-        "any" => Ok(LinkPolicy::Any),
+        "never" => Ok(LinkedFilePolicy::Never),
+        "same-origin" => Ok(LinkedFilePolicy::SameOrigin),
+        "any" => Ok(LinkedFilePolicy::Any),
         _ => Err("allowed are never, same-origin and any".to_owned()),
     }
 }
@@ -68,7 +68,7 @@ pub fn set_args(args: OpenArgs) {
 pub fn command_line_options() -> Options {
     let options = Options::default().on_missing_source(missing_sources::record_missing_source);
     let Some(args) = ARGS.get() else { return options };
-    let mut options = options.links(args.links.unwrap_or_default());
+    let mut options = options.linked_file_policy(args.links.unwrap_or_default());
     options = options.missing_sources(args.missing_sources.unwrap_or_default());
     if let Some(bytes) = args.max_allocation {
         options = options.max_allocation(bytes);
@@ -206,7 +206,7 @@ fn is_in_object_store(at: &ResolvedLocation) -> bool {
     let is_on_cloud = name == h5live_hsds::HsdsCloudConnector::default().name();
     #[cfg(not(feature = "hsds-clouds"))]
     let is_on_cloud = false;
-    is_on_cloud || name == h5live_hsds::HsdsConnector::default().name()
+    is_on_cloud || name == h5live_hsds::HsdsFolderConnector::default().name()
 }
 
 /// Whether a location is that of a domain of an object store.

@@ -59,14 +59,15 @@ impl RmCommand {
         let removed = crate::open::in_object_store(&self.file, h5live_hsds::remove_domain)?;
         let mut out = StdoutWriter::stdout();
         let path = escape(removed.path.as_bytes());
-        match &removed.kept_for {
+        match &removed.objects_kept_for {
             _ if removed.is_folder => out.line(format_args!("{path}/: the empty folder is deleted"))?,
             Some(other) => {
                 let other = escape(other.as_bytes());
                 out.line(format_args!("{path}: deleted; its objects stay, because {other} has the same"))?;
             }
             None => {
-                let (objects, bytes) = (counted(removed.objects, "object"), bytes_text(removed.bytes));
+                let (objects, bytes) =
+                    (counted(removed.deleted_object_count, "object"), bytes_text(removed.deleted_bytes));
                 out.line(format_args!("{path}: deleted with {objects}, {bytes}"))?;
             }
         }

@@ -78,7 +78,7 @@ impl WaitArgs {
         let begin = Instant::now();
         let mut told = None;
         let limit = limit.map(|seconds| (seconds, Duration::from_secs_f64(seconds)));
-        let mut waiter = FileWaiter::new(options, location)?.or_follow();
+        let mut waiter = FileWaiter::new(options, location)?.follow_if_in_use();
         // What the library does not know of ends the wait.
         let find = |file: &File| match find(file) {
             Err(Error::File(error)) => Err(error),
@@ -86,7 +86,7 @@ impl WaitArgs {
         };
         loop {
             let left = limit.map_or(PAUSE, |(_, limit)| limit.saturating_sub(begin.elapsed()));
-            if let Some(found) = waiter.find(left.min(PAUSE), find)? {
+            if let Some(found) = waiter.wait_for(left.min(PAUSE), find)? {
                 return found.map(Some);
             }
             if interrupted.load(Ordering::Acquire) {

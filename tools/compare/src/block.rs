@@ -30,7 +30,7 @@ impl DatasetBlock {
         for_each_chunk: impl FnOnce(&mut dyn FnMut(StoredChunk) -> bool) -> Result<(), E>,
     ) -> Result<Vec<DatasetBlock>, E> {
         let all = DatasetBlock::all(spec.dataspace.dims());
-        let (Some(grid), false) = (spec.grid(), matches!(spec.layout, Layout::Virtual(_))) else {
+        let (Some(grid), false) = (spec.grid_or_single_chunk(), matches!(spec.layout, Layout::Virtual(_))) else {
             return Ok(vec![all]);
         };
         let mut blocks = Vec::new();

@@ -31,7 +31,7 @@ impl RecordObserver for Screen {
         println!("note: {notice}");
     }
 
-    fn refused(&mut self, row: &RefusedRow) {
+    fn row_refused(&mut self, row: &RefusedRow) {
         println!("left out: {row}");
     }
 }
@@ -62,7 +62,7 @@ pub fn record(path: &Path, readings: u32) -> Result<(RecordSummary, Vec<Reading>
         let path = path.to_owned();
         move || -> h5live::Result<Vec<Reading>> {
             let mut waiter = FileWaiter::new(File::options().swmr_read(), path)?;
-            let dataset = waiter.find(Duration::from_secs(60), |file| file.dataset("room/temperature"))?;
+            let dataset = waiter.wait_for(Duration::from_secs(60), |file| file.dataset("room/temperature"))?;
             let mut seen = Vec::new();
             for batch in dataset.into_iter().flat_map(|dataset| dataset.follow()) {
                 seen.extend::<Vec<Reading>>(batch?);
@@ -75,7 +75,7 @@ pub fn record(path: &Path, readings: u32) -> Result<(RecordSummary, Vec<Reading>
     });
     let options = RecordOptions {
         format: InputFormat::Json,
-        columns: vec!["seconds=f64".parse()?, "celsius=f64".parse()?],
+        given_column_types: vec!["seconds=f64".parse()?, "celsius=f64".parse()?],
         infer_rows: 1,
         on_error: OnError::Skip,
         flush: FlushPolicy { rows: 1, ..FlushPolicy::default() },
@@ -95,6 +95,6 @@ pub fn record(path: &Path, readings: u32) -> Result<(RecordSummary, Vec<Reading>
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let path = env::args().nth(1).ok_or("which file?")?;
     let (summary, seen) = record(Path::new(&path), 20)?;
-    println!("{} rows stored, {} left out; the follower has seen {}", summary.stored, summary.refused, seen.len());
+    println!("{} rows stored, {} left out; the follower has seen {}", summary.accepted, summary.refused, seen.len());
     Ok(())
 }

@@ -3,7 +3,7 @@
 /// Separators that are looked for, the best sign of CSV first. A comma may also stand inside numbers.
 const SEPARATORS: [u8; 4] = [b'\t', b';', b',', b'|'];
 /// The separator of columns between which there are one or more blanks.
-pub const BLANKS: u8 = b' ';
+pub const BLANKS_DELIMITER: u8 = b' ';
 /// Lines that are looked at.
 pub const MAX_SNIFFED_LINES: usize = 200;
 /// Rows that a table needs at least, so that what comes before it is not taken for one.
@@ -15,11 +15,11 @@ pub struct CsvOptions {
     /// The byte between fields; found out if it is not said. A blank stands for any number of them.
     pub delimiter: Option<u8>,
     /// Whether the first line may have the names of the columns.
-    pub has_header: bool,
+    pub may_have_header: bool,
     /// Lines before it; found out if it is not said.
     pub skipped_lines: Option<u64>,
     /// Whether numbers have a decimal comma, whatever the separator is. With semicolons, they may.
-    pub has_decimal_comma: bool,
+    pub forces_decimal_comma: bool,
     /// How a quote is written inside quotes.
     pub quote_escape: QuoteEscape,
 }
@@ -29,9 +29,9 @@ impl Default for CsvOptions {
     fn default() -> Self {
         CsvOptions {
             delimiter: None,
-            has_header: true,
+            may_have_header: true,
             skipped_lines: None,
-            has_decimal_comma: false,
+            forces_decimal_comma: false,
             quote_escape: QuoteEscape::Auto,
         }
     }
@@ -46,7 +46,7 @@ pub enum QuoteEscape {
     /// Twice only.
     Doubled,
     /// Behind this byte.
-    Behind(u8),
+    EscapeByte(u8),
 }
 
 /// How a CSV is written.
@@ -94,7 +94,7 @@ impl CsvDialect {
             Some(header) => (numbered[header].0, rows.get(header..).unwrap_or_default()),
             None => (0, &*rows),
         };
-        let decimals = match (options.has_decimal_comma, delimiter) {
+        let decimals = match (options.forces_decimal_comma, delimiter) {
             (true, _) => DecimalStyle::Comma,
             (false, b';') if table.iter().flatten().any(|field| decimal_comma_to_point(field).is_some()) => {
                 DecimalStyle::Comma
@@ -102,11 +102,11 @@ impl CsvDialect {
             (false, b';') => DecimalStyle::Undecided,
             (false, _) => DecimalStyle::Point,
         };
-        let has_header = options.has_header && !begins_with_a_row(table, delimiter);
+        let has_header = options.may_have_header && !begins_with_a_row(table, delimiter);
         let escape = match options.quote_escape {
-            QuoteEscape::Auto if delimiter == BLANKS => Some(b'\\'),
+            QuoteEscape::Auto if delimiter == BLANKS_DELIMITER => Some(b'\\'),
             QuoteEscape::Auto | QuoteEscape::Doubled => None,
-            QuoteEscape::Behind(byte) => Some(byte),
+            QuoteEscape::EscapeByte(byte) => Some(byte),
         };
         CsvDialect { delimiter, preamble_lines, has_header, decimals, escape }
     }
@@ -123,7 +123,7 @@ fn separator(lines: &[&[u8]]) -> u8 {
         header_row(&rows).is_some()
     };
     let even = SEPARATORS.into_iter().find(is_even);
-    let table = || SEPARATORS.into_iter().chain([BLANKS]).find(has_table);
+    let table = || SEPARATORS.into_iter().chain([BLANKS_DELIMITER]).find(has_table);
     let most = || SEPARATORS.into_iter().rev().max_by_key(|s| first(*s)).filter(|s| first(*s) > 1);
     even.or_else(table).or_else(most).unwrap_or(b',')
 }
@@ -137,7 +137,7 @@ fn fields(line: &[u8], separator: u8) -> Vec<String> {
     });
     let text = |field: &[u8]| String::from_utf8_lossy(field.trim_ascii()).trim_matches('"').trim().to_owned();
     // Several blanks are one; empty quotes are a field.
-    split.filter(|field| separator != BLANKS || !field.trim_ascii().is_empty()).map(text).collect()
+    split.filter(|field| separator != BLANKS_DELIMITER || !field.trim_ascii().is_empty()).map(text).collect()
 }
 
 /// Whether a field is a number, also one with a decimal comma.
@@ -188,13 +188,14 @@ fn begins_with_a_row(rows: &[Vec<String>], delimiter: u8) -> bool {
     let Some((first, others)) = rows.split_first() else { return false };
     let numbers: Vec<_> = (0..first.len()).filter(|at| is_number(&first[*at])).collect();
     let is_number_in = |row: &Vec<String>| numbers.iter().all(|at| row.get(*at).is_some_and(|field| is_number(field)));
-    let is_alike = delimiter == BLANKS && !others.is_empty() && others.iter().all(is_number_in);
+    let is_alike = delimiter == BLANKS_DELIMITER && !others.is_empty() && others.iter().all(is_number_in);
     !numbers.is_empty() && (numbers.len() == first.len() || is_alike)
 }
 
 /// Whether the last line of the comments before a table, without its marks, has the names of the columns.
-pub fn is_commented_header(comment: &[u8], start: &[u8], options: &CsvOptions) -> bool {
-    let whole = start.iter().rposition(|byte| *byte == b'\n').map_or(start, |end| &start[..end]);
+pub fn is_commented_header(comment: &[u8], following_lines: &[u8], options: &CsvOptions) -> bool {
+    let whole =
+        following_lines.iter().rposition(|byte| *byte == b'\n').map_or(following_lines, |end| &following_lines[..end]);
     let lines: Vec<_> = whole.split(|byte| *byte == b'\n').filter(|line| !line.trim_ascii().is_empty()).collect();
     let lines = &lines[..lines.len().min(MAX_SNIFFED_LINES)];
     let delimiter = options.delimiter.unwrap_or_else(|| separator(&[&[comment], lines].concat()));
@@ -234,9 +235,9 @@ mod tests {
 
     const ANY: CsvOptions = CsvOptions {
         delimiter: None,
-        has_header: true,
+        may_have_header: true,
         skipped_lines: None,
-        has_decimal_comma: false,
+        forces_decimal_comma: false,
         quote_escape: QuoteEscape::Auto,
     };
 

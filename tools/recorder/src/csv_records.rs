@@ -6,7 +6,7 @@ use std::io::{self, BufRead};
 use csv::ByteRecord;
 use csv_core::ReadRecordResult;
 
-use super::csv_dialect::BLANKS;
+use super::csv_dialect::BLANKS_DELIMITER;
 
 /// The most lines that a record may have. So a stray quote does not swallow all rows behind it.
 const MAX_RECORD_LINES: usize = 1000;
@@ -66,7 +66,7 @@ impl<R: BufRead> CsvRecords<R> {
             state: FieldState::Start,
             delimiter: self.delimiter,
             escape: self.escape,
-            merges: self.delimiter == BLANKS,
+            merges: self.delimiter == BLANKS_DELIMITER,
         };
         while let Some(line) = self.line(lines.is_empty())? {
             let used = if plain.changes_lines() {
@@ -259,7 +259,8 @@ mod tests {
     #[test]
     fn several_blanks_are_one_and_empty_quotes_are_a_field() {
         for escape in [None, Some(b'\\')] {
-            let found = records_between(BLANKS, "x \"\" 1  up\n  \"\" y   2 \"a  b\" \r\nx \"\" 3 \"\"\n", escape);
+            let found =
+                records_between(BLANKS_DELIMITER, "x \"\" 1  up\n  \"\" y   2 \"a  b\" \r\nx \"\" 3 \"\"\n", escape);
             let fields: Vec<_> = found.iter().map(|(fields, _)| fields.as_str()).collect();
             assert_eq!(fields, ["x||1|up", "|y|2|a  b", "x||3|"], "{escape:?}");
         }

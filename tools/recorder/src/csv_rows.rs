@@ -8,7 +8,7 @@ use csv::ByteRecord;
 
 use super::csv_dialect::{self, CsvDialect, CsvOptions, DecimalStyle, MAX_SNIFFED_LINES};
 use super::csv_records::{CsvRecord, CsvRecords};
-use super::input::{HeaderDoubt, InputColumns, InputError, InputEventSender, VALUE, numbered_column_names};
+use super::input::{HeaderDoubt, InputColumns, InputError, InputEventSender, VALUE_COLUMN_NAME, numbered_column_names};
 use super::input_cell::InputCell;
 use super::look_ahead_input::{LookAheadDecision, LookAheadInput};
 use super::row_error::RowError;
@@ -34,7 +34,7 @@ pub fn read_csv_rows(
     }
     let mut comments = if options.skipped_lines.is_none() { read_comments(&mut input)? } else { Vec::new() };
     // Without a row, there is nothing that could be stored: a preamble may come as slowly as it likes.
-    let header_lines = usize::from(options.has_header && comments.is_empty());
+    let header_lines = usize::from(options.may_have_header && comments.is_empty());
     out.set_first_row_time(input.look_ahead(DIALECT_TIME, |start| judge_start(start, header_lines)));
     let header = commented_header(&mut comments, input.buffered(), &options);
     let mut preamble = comments.concat();
@@ -54,7 +54,7 @@ fn judge_start(start: &[u8], header_lines: usize) -> LookAheadDecision {
     match lines.take(MAX_SNIFFED_LINES).count() {
         MAX_SNIFFED_LINES => LookAheadDecision::Enough,
         _ if start.len() >= MAX_PREAMBLE_BYTES => LookAheadDecision::Enough,
-        lines if lines > header_lines => LookAheadDecision::WaitInTime,
+        lines if lines > header_lines => LookAheadDecision::WaitForLimitedTime,
         _ => LookAheadDecision::Wait,
     }
 }
@@ -80,7 +80,7 @@ fn commented_header(comments: &mut Vec<Vec<u8>>, start: &[u8], options: &CsvOpti
     // A column may be called `#`.
     let is_name = names.first().is_some_and(|byte| [b',', b';', b'\t', b'|'].contains(byte)) && comments.len() == 1;
     let header = if is_name { last.clone() } else { names.trim_ascii_start().to_vec() };
-    if options.has_header && (is_name || csv_dialect::is_commented_header(&header, start, options)) {
+    if options.may_have_header && (is_name || csv_dialect::is_commented_header(&header, start, options)) {
         comments.pop();
         return header;
     }
@@ -96,10 +96,11 @@ fn read_rows(dialect: CsvDialect, input: impl BufRead, out: &mut InputEventSende
     let CsvDialect { delimiter, has_header, mut decimals, escape, .. } = dialect;
     let mut records = CsvRecords::new(input, delimiter, escape);
     let mut next = || -> Result<Option<CsvRecord>, InputError> { Ok(records.next_record()?) };
-    let first = next()?.ok_or(InputError::NoHeader)?;
-    let is_one_value = out.row_rank() == 1;
-    let names_of_row =
-        |names: Vec<String>| if is_one_value { (vec![VALUE.to_owned()], names) } else { (names, Vec::new()) };
+    let first = next()?.ok_or(InputError::EmptyInput)?;
+    let is_one_value = out.row_nesting_depth() == 1;
+    let names_of_row = |names: Vec<String>| {
+        if is_one_value { (vec![VALUE_COLUMN_NAME.to_owned()], names) } else { (names, Vec::new()) }
+    };
     let (mut record, columns) = match first.fields {
         Ok(fields) if has_header => {
             let names = names(&fields)?;
@@ -114,7 +115,7 @@ fn read_rows(dialect: CsvDialect, input: impl BufRead, out: &mut InputEventSende
             });
             (if listens { next()? } else { None }, columns)
         }
-        Err(_) if has_header => return Err(InputError::HeaderQuote),
+        Err(_) if has_header => return Err(InputError::UnclosedHeaderQuote),
         fields => {
             let columns = fields.as_ref().map_or(1, ByteRecord::len);
             let (names, _) = names_of_row(numbered_column_names(columns));
@@ -124,7 +125,8 @@ fn read_rows(dialect: CsvDialect, input: impl BufRead, out: &mut InputEventSende
     };
     while let Some(CsvRecord { fields, text }) = record {
         let fields = fields.map(|fields| without_trailing_separator(fields, columns));
-        let cells = fields.map_or_else(|lines| Err(RowError::Quote { lines }), |fields| cells(&fields, &mut decimals));
+        let cells =
+            fields.map_or_else(|lines| Err(RowError::UnclosedQuote { lines }), |fields| cells(&fields, &mut decimals));
         let cells = cells.map(|cells| if is_one_value { vec![InputCell::List(cells)] } else { cells });
         record = if out.send_row(cells, || text) { next()? } else { None };
     }
@@ -167,7 +169,7 @@ fn header_doubt(header: &ByteRecord) -> Option<HeaderDoubt> {
     let mut before = HashSet::new();
     let twice = names.iter().find(|name| !before.insert(*name));
     let is_sentence = header.len() == 1 && names.iter().any(|name| name.split_whitespace().count() >= SENTENCE_WORDS);
-    twice.map(|name| HeaderDoubt::Twice(name.clone())).or(is_sentence.then_some(HeaderDoubt::Sentence))
+    twice.map(|name| HeaderDoubt::RepeatedName(name.clone())).or(is_sentence.then_some(HeaderDoubt::Sentence))
 }
 
 fn cells(record: &ByteRecord, decimals: &mut DecimalStyle) -> Result<Vec<InputCell>, RowError> {
@@ -182,19 +184,19 @@ fn cells(record: &ByteRecord, decimals: &mut DecimalStyle) -> Result<Vec<InputCe
 /// A cell with a text. The first number that is clear decides how the fractions of all others are written.
 fn cell(text: &str, decimals: &mut DecimalStyle) -> InputCell {
     if *decimals == DecimalStyle::Point {
-        return InputCell::Plain(text.to_owned());
+        return InputCell::Untyped(text.to_owned());
     }
     if let Some(number) = csv_dialect::decimal_comma_to_point(text) {
         *decimals = DecimalStyle::Comma;
         return InputCell::DecimalComma(text.to_owned(), number);
     }
     match (csv_dialect::has_grouping_points(text), *decimals) {
-        (true, DecimalStyle::Comma) => InputCell::Ambiguous(text.to_owned()),
+        (true, DecimalStyle::Comma) => InputCell::AmbiguousPoint(text.to_owned()),
         (true, _) => {
             *decimals = DecimalStyle::Point;
-            InputCell::Plain(text.to_owned())
+            InputCell::Untyped(text.to_owned())
         }
-        (false, _) => InputCell::Plain(text.to_owned()),
+        (false, _) => InputCell::Untyped(text.to_owned()),
     }
 }
 

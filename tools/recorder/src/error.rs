@@ -43,16 +43,16 @@ pub enum Error {
     },
     /// A type was given for a column that does not come in.
     #[error("there is no column {0:?}")]
-    NoColumn(String),
+    NoSuchInputColumn(String),
     /// Rejected rows would be appended to an HDF5 file.
     #[error("{}: this is an HDF5 file; rejected rows are text, and need another file", path.display())]
-    RejectToHdf5 {
+    RejectFileIsHdf5 {
         /// The file.
         path: PathBuf,
     },
     /// Rejected rows cannot be appended to their file.
     #[error("{}: {source}", path.display())]
-    Reject {
+    RejectFile {
         /// The file.
         path: PathBuf,
         /// The cause.
@@ -63,16 +63,16 @@ pub enum Error {
 impl Error {
     /// Whether the input is at fault, and not the file that takes its rows.
     pub fn is_of_input(&self) -> bool {
-        matches!(self, Error::Input(_) | Error::Row(_) | Error::RowTooLarge { .. } | Error::NoColumn(_))
+        matches!(self, Error::Input(_) | Error::Row(_) | Error::RowTooLarge { .. } | Error::NoSuchInputColumn(_))
     }
 }
 
 /// A row that cannot be stored.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("row {row}: {source}")]
+#[error("row {row_number}: {source}")]
 pub struct RefusedRow {
     /// Rows before it, and one.
-    pub row: u64,
+    pub row_number: u64,
     /// Why.
     pub source: RowError,
 }
@@ -96,7 +96,7 @@ pub enum DatasetProblem {
     },
     /// The input has more or fewer columns than the dataset, and no names for them.
     #[error("{path} has {}, the rows of the input have {}", counted(*found, "column"), counted(*given, "field"))]
-    OtherColumnCount {
+    ColumnCountMismatch {
         /// The dataset.
         path: String,
         /// Its columns.
@@ -116,7 +116,7 @@ pub enum DatasetProblem {
     },
     /// A column of the input is of another type than that of the dataset.
     #[error("the column {column} is of type {found}, that of the input is to be {given}")]
-    OtherColumnType {
+    ColumnTypeMismatch {
         /// The column, and the path of the dataset.
         column: String,
         /// Its type in the dataset.
@@ -126,7 +126,7 @@ pub enum DatasetProblem {
     },
     /// The recorded rows are of another type than the dataset.
     #[error("{path} holds {found}, the input {given}")]
-    OtherType {
+    RowTypeMismatch {
         /// The dataset.
         path: String,
         /// Its type.

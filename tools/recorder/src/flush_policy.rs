@@ -8,7 +8,7 @@ pub struct FlushPolicy {
     /// After so many rows (`--every`).
     pub rows: u64,
     /// With a row that comes this much later than the first one that was not flushed.
-    pub delay: Duration,
+    pub max_unflushed_age: Duration,
     /// When the input rests for so long.
     pub idle: Duration,
 }
@@ -16,6 +16,6 @@ pub struct FlushPolicy {
 impl Default for FlushPolicy {
     /// After 1000 rows or 100 ms, and when the input rests for 50 ms.
     fn default() -> Self {
-        FlushPolicy { rows: 1000, delay: Duration::from_millis(100), idle: Duration::from_millis(50) }
+        FlushPolicy { rows: 1000, max_unflushed_age: Duration::from_millis(100), idle: Duration::from_millis(50) }
     }
 }

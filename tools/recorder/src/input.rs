@@ -15,7 +15,7 @@ pub enum InputError {
     Read(#[from] io::Error),
     /// The input is empty: not even the names of the columns are there.
     #[error("no header line")]
-    NoHeader,
+    EmptyInput,
     /// The names of the columns are not UTF-8.
     #[error(
         "the names of the columns are not UTF-8 ({0}); convert the input first, as with `iconv -f latin1 -t utf-8`"
@@ -23,7 +23,7 @@ pub enum InputError {
     Header(std::str::Utf8Error),
     /// A quote in the names of the columns is not closed.
     #[error("a quote in the line with the names of the columns is not closed")]
-    HeaderQuote,
+    UnclosedHeaderQuote,
 }
 
 /// A row of the input.
@@ -49,11 +49,11 @@ pub struct InputColumns {
     /// The header line as it came in.
     pub header: Vec<u8>,
     /// When the first row came in, if it had to wait until it was clear how rows are written.
-    pub begun: Option<Instant>,
+    pub first_row_time: Option<Instant>,
     /// Whether the input has no names, so that the columns are numbered.
     pub is_numbered: bool,
     /// Whether rows may have more columns, by keys that the first one does not have.
-    pub has_keys: bool,
+    pub may_have_new_keys: bool,
     /// What makes the line with the names look like a row.
     pub doubt: Option<HeaderDoubt>,
 }
@@ -66,14 +66,14 @@ pub enum HeaderDoubt {
     Number(String),
     /// A name is there twice.
     #[error("{0:?} is there twice; --no-header makes the line a row")]
-    Twice(String),
+    RepeatedName(String),
     /// The only name is as long as a line of a log.
     #[error("it looks like a line of text; --format lines makes each line a row")]
     Sentence,
 }
 
 /// The cells of a row in the order of the columns, and those with new names.
-pub type NamedCells = (Vec<InputCell>, Vec<(String, InputCell)>);
+pub type CellsAndNewKeys = (Vec<InputCell>, Vec<(String, InputCell)>);
 
 /// An event of the input.
 #[derive(Debug)]
@@ -91,7 +91,7 @@ pub enum InputEvent {
 }
 
 /// The name of the column of rows that are one value each.
-pub const VALUE: &str = "value";
+pub const VALUE_COLUMN_NAME: &str = "value";
 
 /// Names for columns that have none.
 pub fn numbered_column_names(columns: usize) -> Vec<String> {
@@ -108,18 +108,18 @@ pub struct InputEventSender<'a> {
 }
 
 impl<'a> InputEventSender<'a> {
-    /// Nothing was read yet. `keeps_text` says whether rows are handed on as they came in, too.
-    pub fn new(sender: &'a SyncSender<InputEvent>, keeps_text: bool) -> Self {
-        InputEventSender { sender, keeps_text, row_rank: 0, rows: 0, begun: None }
+    /// Nothing was read yet. `keeps_raw_text` says whether rows are handed on as they came in, too.
+    pub fn new(sender: &'a SyncSender<InputEvent>, keeps_raw_text: bool) -> Self {
+        InputEventSender { sender, keeps_text: keeps_raw_text, row_rank: 0, rows: 0, begun: None }
     }
 
     /// Says that a row is an array of arrays, so many deep; 0 if it has columns. A line of CSV is an array of single values.
-    pub fn with_row_rank(self, row_rank: usize) -> Self {
-        InputEventSender { row_rank, ..self }
+    pub fn with_row_nesting_depth(self, row_nesting_depth: usize) -> Self {
+        InputEventSender { row_rank: row_nesting_depth, ..self }
     }
 
     /// How deep the arrays of a row are.
-    pub fn row_rank(&self) -> usize {
+    pub fn row_nesting_depth(&self) -> usize {
         self.row_rank
     }
 
@@ -130,7 +130,7 @@ impl<'a> InputEventSender<'a> {
 
     /// Hands on the names of the columns. Returns `false` if nobody listens any more.
     pub fn send_columns(&self, columns: InputColumns) -> bool {
-        self.sender.send(InputEvent::Columns(InputColumns { begun: self.begun, ..columns })).is_ok()
+        self.sender.send(InputEvent::Columns(InputColumns { first_row_time: self.begun, ..columns })).is_ok()
     }
 
     /// Hands on the lines before the header. Returns `false` if nobody listens any more.
@@ -146,7 +146,7 @@ impl<'a> InputEventSender<'a> {
     /// Hands on a row that may have new names. Returns `false` if nobody listens any more.
     pub fn send_row_with_new_keys(
         &mut self,
-        cells: Result<NamedCells, RowError>,
+        cells: Result<CellsAndNewKeys, RowError>,
         text: impl FnOnce() -> Vec<u8>,
     ) -> bool {
         self.rows += 1;

@@ -16,11 +16,11 @@ pub enum InputCell {
     /// Nothing.
     Empty,
     /// A text that may be a number or a truth value.
-    Plain(String),
+    Untyped(String),
     /// A text that may be a number with a decimal comma, and the same number with a point.
     DecimalComma(String, String),
     /// A text that may be a number with a point before groups of thousands, or before a fraction.
-    Ambiguous(String),
+    AmbiguousPoint(String),
     /// A text, even if it looks like a number.
     Text(String),
     /// An array.
@@ -34,10 +34,10 @@ impl InputCell {
     pub fn from_json(value: Json) -> Self {
         match value {
             Json::Null => InputCell::Empty,
-            Json::Bool(truth) => InputCell::Plain(truth.to_string()),
-            Json::Number(number) => InputCell::Plain(number.to_string()),
+            Json::Bool(truth) => InputCell::Untyped(truth.to_string()),
+            Json::Number(number) => InputCell::Untyped(number.to_string()),
             Json::String(text) => {
-                non_finite::unmark_non_finite(&text).map_or(InputCell::Text(text.clone()), InputCell::Plain)
+                non_finite::unmark_non_finite(&text).map_or(InputCell::Text(text.clone()), InputCell::Untyped)
             }
             Json::Array(values) => InputCell::List(values.into_iter().map(InputCell::from_json).collect()),
             object @ Json::Object(_) => InputCell::Object(object.to_string()),
@@ -48,10 +48,10 @@ impl InputCell {
     pub fn parse_as_json(&self) -> Json {
         match self {
             InputCell::Empty => Json::Null,
-            InputCell::DecimalComma(_, text) | InputCell::Plain(text) | InputCell::Object(text) => {
+            InputCell::DecimalComma(_, text) | InputCell::Untyped(text) | InputCell::Object(text) => {
                 serde_json::from_str(text.trim()).unwrap_or_else(|_| Json::from(&**text))
             }
-            InputCell::Text(text) | InputCell::Ambiguous(text) => Json::from(&**text),
+            InputCell::Text(text) | InputCell::AmbiguousPoint(text) => Json::from(&**text),
             InputCell::List(elements) => elements.iter().map(InputCell::parse_as_json).collect(),
         }
     }
@@ -59,7 +59,7 @@ impl InputCell {
     /// Whether it is a number, also one that no type holds.
     pub fn is_number(&self) -> bool {
         match self {
-            InputCell::Plain(text) => text.trim().parse::<f64>().is_ok(),
+            InputCell::Untyped(text) => text.trim().parse::<f64>().is_ok(),
             InputCell::DecimalComma(..) => true,
             _ => false,
         }
@@ -67,36 +67,36 @@ impl InputCell {
 
     /// Whether it is a truth value.
     pub fn is_boolean(&self) -> bool {
-        matches!(self, InputCell::Plain(text) if parse_bool(text).is_some())
+        matches!(self, InputCell::Untyped(text) if parse_bool(text).is_some())
     }
 
     /// The text; `None` for an empty cell, and for what has several values.
     pub fn text(&self) -> Option<&str> {
         match self {
             InputCell::Empty | InputCell::List(_) | InputCell::Object(_) => None,
-            InputCell::Plain(text)
+            InputCell::Untyped(text)
             | InputCell::Text(text)
             | InputCell::DecimalComma(text, _)
-            | InputCell::Ambiguous(text) => Some(text),
+            | InputCell::AmbiguousPoint(text) => Some(text),
         }
     }
 
     /// The shape (elements); none for a single value.
     ///
     /// # Errors
-    /// [`CellError::NoArray`].
+    /// [`CellError::IrregularArray`].
     pub fn shape(&self) -> Result<Vec<u32>, CellError> {
         let InputCell::List(elements) = self else {
-            return if matches!(self, InputCell::Object(_)) { Err(CellError::NoArray) } else { Ok(Vec::new()) };
+            return if matches!(self, InputCell::Object(_)) { Err(CellError::IrregularArray) } else { Ok(Vec::new()) };
         };
-        let length = u32::try_from(elements.len()).map_err(|_| CellError::NoArray)?;
+        let length = u32::try_from(elements.len()).map_err(|_| CellError::IrregularArray)?;
         let inner = elements.first().map_or(Ok(Vec::new()), InputCell::shape)?;
         for element in elements.iter().skip(1) {
             if element.shape()? != inner {
-                return Err(CellError::NoArray);
+                return Err(CellError::IrregularArray);
             }
         }
-        if inner.len() >= MAX_RANK { Err(CellError::NoArray) } else { Ok([&[length], &*inner].concat()) }
+        if inner.len() >= MAX_RANK { Err(CellError::IrregularArray) } else { Ok([&[length], &*inner].concat()) }
     }
 
     /// Whether it is an array, or an object in one.
@@ -108,8 +108,8 @@ impl InputCell {
     pub fn json_text(&self) -> String {
         match self {
             InputCell::Empty => "null".to_owned(),
-            InputCell::Plain(text) | InputCell::Object(text) => text.clone(),
-            InputCell::Text(text) | InputCell::DecimalComma(text, _) | InputCell::Ambiguous(text) => {
+            InputCell::Untyped(text) | InputCell::Object(text) => text.clone(),
+            InputCell::Text(text) | InputCell::DecimalComma(text, _) | InputCell::AmbiguousPoint(text) => {
                 serde_json::Value::from(&**text).to_string()
             }
             InputCell::List(elements) => {
@@ -137,8 +137,8 @@ impl InputCell {
             (InputCell::DecimalComma(_, number), ColumnKind::Integer { .. } | ColumnKind::Float { .. }) => {
                 kind.parse_value(Some(number), conversion)
             }
-            (InputCell::Ambiguous(text), ColumnKind::Integer { .. } | ColumnKind::Float { .. }) => {
-                Err(CellError::Ambiguous { text: text.clone() })
+            (InputCell::AmbiguousPoint(text), ColumnKind::Integer { .. } | ColumnKind::Float { .. }) => {
+                Err(CellError::AmbiguousPoint { text: text.clone() })
             }
             _ => kind.parse_value(self.text().or(text_for_empty), conversion),
         }

@@ -10,9 +10,11 @@ use serde_json::value::RawValue;
 
 use h5live_text::checked_json::DuplicateCheckedJson;
 
-use super::input::{InputColumns, InputError, InputEventSender, NamedCells, VALUE, numbered_column_names};
+use super::input::{
+    CellsAndNewKeys, InputColumns, InputError, InputEventSender, VALUE_COLUMN_NAME, numbered_column_names,
+};
 use super::input_cell::InputCell;
-use super::non_finite::{NonFiniteJsonReader, restore_non_finite};
+use super::non_finite::{NonFiniteMarkingReader, unmark_non_finite_in_json};
 use super::row_error::RowError;
 
 /// The longest row that goes over several lines (bytes).
@@ -61,12 +63,12 @@ pub fn read_json_rows(
     }
     let start = input.fill_buf()?;
     if start.is_empty() {
-        return Err(InputError::NoHeader);
+        return Err(InputError::EmptyInput);
     }
     let next = start.get(1..).unwrap_or_default().trim_ascii_start().first().copied();
     let is_array = start.starts_with(b"[");
-    let (row_rank, opening) = (out.row_rank(), opening_brackets(start));
-    let input = BufReader::new(NonFiniteJsonReader::new(input));
+    let (row_rank, opening) = (out.row_nesting_depth(), opening_brackets(start));
+    let input = BufReader::new(NonFiniteMarkingReader::new(input));
     // An array that begins with a number or a text is itself a row, or one of arrays if rows are such.
     let has_rows = match (row_rank, opening) {
         (0, _) | (_, None) => next.is_none_or(|next| b"[{]".contains(&next)),
@@ -101,7 +103,7 @@ fn read_array(input: impl BufRead, new_keys: NewKeyPolicy, out: &mut InputEventS
         Err(error) if error.is_io() => Err(InputError::Read(error.into())),
         Err(error) if is_open => {
             // What comes after a fault in an array cannot be told apart.
-            out.send_row(Err(RowError::JsonArray(error.to_string())), Vec::new);
+            out.send_row(Err(RowError::UnreadableJsonArray(error.to_string())), Vec::new);
             Ok(())
         }
         _ => Ok(()),
@@ -125,9 +127,9 @@ impl<'de> Visitor<'de> for ArrayVisitor<'_, '_> {
         while let Some(text) = rows.next_element::<Box<RawValue>>()? {
             let text = text.get();
             let listens = match serde_json::from_str(text) {
-                Ok(row) => self.rows.hand_on(row, || restore_non_finite(on_one_line(text)), self.out),
+                Ok(row) => self.rows.hand_on(row, || unmark_non_finite_in_json(on_one_line(text)), self.out),
                 Err(error) => self.out.send_row(Err(RowError::Json(json_fault(&error))), || {
-                    restore_non_finite(format!("{text}\n").into_bytes())
+                    unmark_non_finite_in_json(format!("{text}\n").into_bytes())
                 }),
             };
             if !listens {
@@ -150,8 +152,10 @@ fn read_lines(input: impl BufRead, new_keys: NewKeyPolicy, out: &mut InputEventS
     let mut rows = RowColumns { names: Vec::new(), new_keys };
     while let Some(text) = lines.next_value()? {
         let listens = match text {
-            Ok((row, text)) => rows.hand_on(row, || restore_non_finite(text), out),
-            Err((error, text)) => out.send_row(Err(RowError::Json(json_fault(&error))), || restore_non_finite(text)),
+            Ok((row, text)) => rows.hand_on(row, || unmark_non_finite_in_json(text), out),
+            Err((error, text)) => {
+                out.send_row(Err(RowError::Json(json_fault(&error))), || unmark_non_finite_in_json(text))
+            }
         };
         if !listens {
             break;
@@ -240,12 +244,12 @@ impl RowColumns {
         out: &mut InputEventSender<'_>,
     ) -> bool {
         let is_numbered = row.value.is_array();
-        let unique = row.repeated_key.map_or(Ok(row.value), |key| Err(RowError::Twice(key)));
-        let cells = unique.and_then(|row| named_cells(row, out.row_rank())).and_then(|cells| {
+        let unique = row.repeated_key.map_or(Ok(row.value), |key| Err(RowError::RepeatedKey(key)));
+        let cells = unique.and_then(|row| named_cells(row, out.row_nesting_depth())).and_then(|cells| {
             if self.names.is_empty() {
                 self.names = cells.iter().map(|(name, _)| name.clone()).collect();
                 let names = self.names.clone();
-                let columns = InputColumns { names, is_numbered, has_keys: true, ..InputColumns::default() };
+                let columns = InputColumns { names, is_numbered, may_have_new_keys: true, ..InputColumns::default() };
                 if !out.send_columns(columns) {
                     return Ok(None);
                 }
@@ -260,7 +264,7 @@ impl RowColumns {
 
     /// The cells in the order of the columns, and those with new names, unless these are left out. A name that the row has not
     /// is an empty cell.
-    fn in_order(&self, named: Vec<(String, InputCell)>) -> Result<NamedCells, RowError> {
+    fn in_order(&self, named: Vec<(String, InputCell)>) -> Result<CellsAndNewKeys, RowError> {
         let mut cells = vec![InputCell::Empty; self.names.len()];
         let mut new_keys: Vec<(String, InputCell)> = Vec::new();
         for (at, (name, cell)) in named.into_iter().enumerate() {
@@ -268,12 +272,12 @@ impl RowColumns {
             let known =
                 if self.names.get(at) == Some(&name) { Some(at) } else { self.names.iter().position(|n| *n == name) };
             match known.and_then(|at| cells.get_mut(at)) {
-                Some(place) if *place != InputCell::Empty => return Err(RowError::Twice(name)),
+                Some(place) if *place != InputCell::Empty => return Err(RowError::RepeatedKey(name)),
                 Some(place) => *place = cell,
                 None if self.new_keys == NewKeyPolicy::Ignore => {}
                 // No object instead of one that the first row has.
                 None if cell == InputCell::Empty && self.names.iter().any(|n| is_inside(n, &name)) => {}
-                None if new_keys.iter().any(|(of, _)| *of == name) => return Err(RowError::Twice(name)),
+                None if new_keys.iter().any(|(of, _)| *of == name) => return Err(RowError::RepeatedKey(name)),
                 None if cell == InputCell::Empty && self.new_keys == NewKeyPolicy::Dataset => {}
                 None => new_keys.push((name, cell)),
             }
@@ -290,7 +294,7 @@ fn is_inside(name: &str, object: &str) -> bool {
 fn named_cells(row: Json, row_rank: usize) -> Result<Vec<(String, InputCell)>, RowError> {
     let mut cells = Vec::new();
     match row {
-        row @ Json::Array(_) if row_rank > 0 => cells.push((VALUE.to_owned(), InputCell::from_json(row))),
+        row @ Json::Array(_) if row_rank > 0 => cells.push((VALUE_COLUMN_NAME.to_owned(), InputCell::from_json(row))),
         Json::Object(members) if !members.is_empty() => {
             members.into_iter().try_for_each(|(name, value)| flatten(name, value, &mut cells))?;
         }

@@ -70,7 +70,7 @@ impl NewKeyDatasets {
     pub fn stage(
         &mut self,
         file: &File,
-        row: u64,
+        row_index: u64,
         values: &[(String, InputCell)],
         conversion: ConversionPolicy,
     ) -> Result<Result<(), RowError>> {
@@ -83,7 +83,7 @@ impl NewKeyDatasets {
                 self.open(file, key, cell)?;
             }
             let Some(of) = self.datasets.get(key) else { continue };
-            let cells = [InputCell::Plain(row.to_string()), cell.clone()];
+            let cells = [InputCell::Untyped(row_index.to_string()), cell.clone()];
             match of.table.row_value(&cells, conversion) {
                 Ok(value) => staged.push((key, value)),
                 Err(RowError::Cell { source, .. }) => {
@@ -102,9 +102,9 @@ impl NewKeyDatasets {
 
     fn check_key(&self, key: &str) -> Result<(), RowError> {
         if self.datasets.len() >= MAX_KEYS {
-            return Err(RowError::TooManyKeys { name: key.to_owned(), max_keys: MAX_KEYS });
+            return Err(RowError::TooManyNewKeys { name: key.to_owned(), max_keys: MAX_KEYS });
         }
-        if key.contains(['/', '\0']) { Err(RowError::KeyName(key.to_owned())) } else { Ok(()) }
+        if key.contains(['/', '\0']) { Err(RowError::UnusableKeyName(key.to_owned())) } else { Ok(()) }
     }
 
     fn open(&mut self, file: &File, key: &str, cell: &InputCell) -> Result<()> {

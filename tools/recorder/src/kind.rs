@@ -46,7 +46,7 @@ pub enum ColumnKind {
 pub enum CellError {
     /// The text is not a value of the type.
     #[error("{text:?} is not a value of type {kind}")]
-    NotA {
+    NotOfKind {
         /// The text.
         text: String,
         /// The type.
@@ -82,7 +82,7 @@ pub enum CellError {
     #[error(
         "{text:?} is not clear: between numbers with a decimal comma it may have a decimal point or a group of thousands"
     )]
-    Ambiguous {
+    AmbiguousPoint {
         /// The text.
         text: String,
     },
@@ -104,7 +104,7 @@ pub enum CellError {
     },
     /// An array of a row of several dimensions is too long or too short.
     #[error("{} has {found} instead of {expected} elements", place_text(at))]
-    Length {
+    RowArrayLength {
         /// Where it is in the row: the numbers of elements, from 0.
         at: Vec<usize>,
         /// Its elements.
@@ -114,7 +114,7 @@ pub enum CellError {
     },
     /// There is a single value where a row has an array.
     #[error("{} is no array of shape {dims:?}", place_text(at))]
-    NoRow {
+    ValueInsteadOfArray {
         /// Where it is in the row: the numbers of elements, from 0.
         at: Vec<usize>,
         /// The shape that it should have (elements).
@@ -122,7 +122,7 @@ pub enum CellError {
     },
     /// The text is not a value of a type that another program has chosen.
     #[error("{text:?} is not a value of type {datatype}")]
-    Other {
+    NotOfDatatype {
         /// The text.
         text: String,
         /// The type.
@@ -130,7 +130,7 @@ pub enum CellError {
     },
     /// A value that a type that another program has chosen does not have.
     #[error("{text} does not fit {datatype}: {cause}")]
-    OtherInexact {
+    InexactForDatatype {
         /// The text.
         text: String,
         /// The type.
@@ -148,7 +148,7 @@ pub enum CellError {
     },
     /// An array with elements that are objects, or that are arrays of different lengths.
     #[error("an array has numbers, texts or truth values in rows of equal length")]
-    NoArray,
+    IrregularArray,
 }
 
 /// The part of a row at these numbers of elements.
@@ -246,7 +246,7 @@ impl ColumnKind {
                 ColumnKind::Integer { .. } | ColumnKind::Bool => Err(CellError::Empty { kind: self }),
             };
         };
-        let not_a = || CellError::NotA { text: text.to_owned(), kind: self };
+        let not_a = || CellError::NotOfKind { text: text.to_owned(), kind: self };
         let exact = |number: String, is_exact: bool| match conversion {
             ConversionPolicy::Exact if !is_exact => {
                 Err(CellError::Inexact { text: text.trim().to_owned(), kind: self, becomes: number })
@@ -439,10 +439,10 @@ mod tests {
         }
         let error = value("u16", Some("1.5")).unwrap_err().to_string();
         assert_eq!(error, "1.5 does not fit u16 (it would become 1; --lossy stores that)");
-        assert!(matches!(value("i32", Some("nan")), Err(CellError::NotA { .. })));
-        assert!(matches!(value("bool", Some("1")), Err(CellError::NotA { .. })));
-        assert!(matches!(value("f64", Some("")), Err(CellError::NotA { .. })));
-        assert!(matches!(value("time", Some("1700000000")), Err(CellError::NotA { .. })));
+        assert!(matches!(value("i32", Some("nan")), Err(CellError::NotOfKind { .. })));
+        assert!(matches!(value("bool", Some("1")), Err(CellError::NotOfKind { .. })));
+        assert!(matches!(value("f64", Some("")), Err(CellError::NotOfKind { .. })));
+        assert!(matches!(value("time", Some("1700000000")), Err(CellError::NotOfKind { .. })));
         assert!(matches!(value("str2", Some("abc")), Err(CellError::TooLong { found: 3, .. })));
         assert!(matches!(value("str", Some("a\0")), Err(CellError::Nul { .. })));
         assert!(matches!(value("str2", Some("\0")), Err(CellError::Nul { .. })));

@@ -70,7 +70,7 @@ pub use observer::{RecordNotice, RecordObserver};
 pub use on_error::OnError;
 pub use options::{FrameFormat, InputFormat, RecordOptions};
 pub use recorder::Recorder;
-pub use row::{ColumnTextError, RecordColumn};
+pub use row::{ColumnParseError, RecordColumn};
 pub use row_error::RowError;
 pub use row_sink::NoRowsDatasetOutcome;
 pub use session::{RecordSummary, RecordingResult};

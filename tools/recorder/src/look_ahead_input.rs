@@ -20,7 +20,7 @@ pub enum LookAheadDecision {
     /// Wait for more, however long it takes.
     Wait,
     /// Wait for more for a limited time, which begins when this is said first.
-    WaitInTime,
+    WaitForLimitedTime,
     /// They are enough.
     Enough,
 }
@@ -69,7 +69,7 @@ impl LookAheadInput {
         loop {
             match judge(self.buffered()) {
                 LookAheadDecision::Enough => return begun,
-                LookAheadDecision::WaitInTime => _ = begun.get_or_insert_with(Instant::now),
+                LookAheadDecision::WaitForLimitedTime => _ = begun.get_or_insert_with(Instant::now),
                 LookAheadDecision::Wait => {}
             }
             if !self.take_block(begun.map(|begun: Instant| begun + time)) {
@@ -144,7 +144,7 @@ mod tests {
     fn judge(start: &[u8]) -> LookAheadDecision {
         match start.len() {
             0..2 => LookAheadDecision::Wait,
-            2..6 => LookAheadDecision::WaitInTime,
+            2..6 => LookAheadDecision::WaitForLimitedTime,
             _ => LookAheadDecision::Enough,
         }
     }

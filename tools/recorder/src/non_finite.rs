@@ -23,7 +23,7 @@ pub fn unmark_non_finite(text: &str) -> Option<String> {
 }
 
 /// A row as it came in.
-pub fn restore_non_finite(text: Vec<u8>) -> Vec<u8> {
+pub fn unmark_non_finite_in_json(text: Vec<u8>) -> Vec<u8> {
     match std::str::from_utf8(&text) {
         Ok(line) if line.contains(MARK) => {
             let replaced = WORDS
@@ -37,7 +37,7 @@ pub fn restore_non_finite(text: Vec<u8>) -> Vec<u8> {
 
 /// JSON with a text for each number that JSON has not.
 #[derive(Debug)]
-pub struct NonFiniteJsonReader<R> {
+pub struct NonFiniteMarkingReader<R> {
     input: R,
     /// Bytes that are still to be handed on, and how many were.
     ready: Vec<u8>,
@@ -48,11 +48,11 @@ pub struct NonFiniteJsonReader<R> {
     is_escaped: bool,
 }
 
-impl<R: BufRead> NonFiniteJsonReader<R> {
+impl<R: BufRead> NonFiniteMarkingReader<R> {
     /// Reads `input` as JSON.
     pub fn new(input: R) -> Self {
         let (ready, word) = (Vec::new(), Vec::new());
-        NonFiniteJsonReader { input, ready, handed: 0, word, is_text: false, is_escaped: false }
+        NonFiniteMarkingReader { input, ready, handed: 0, word, is_text: false, is_escaped: false }
     }
 
     /// Takes what is there.
@@ -94,7 +94,7 @@ impl<R: BufRead> NonFiniteJsonReader<R> {
     }
 }
 
-impl<R: BufRead> Read for NonFiniteJsonReader<R> {
+impl<R: BufRead> Read for NonFiniteMarkingReader<R> {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         while self.handed == self.ready.len() {
             self.take()?;
@@ -118,7 +118,7 @@ mod tests {
 
     fn finite(text: &str, piece: usize) -> String {
         let mut out = String::new();
-        NonFiniteJsonReader::new(BufReader::with_capacity(piece, text.as_bytes())).read_to_string(&mut out).unwrap();
+        NonFiniteMarkingReader::new(BufReader::with_capacity(piece, text.as_bytes())).read_to_string(&mut out).unwrap();
         out
     }
 
@@ -129,7 +129,7 @@ mod tests {
         for piece in 1..text.len() + 1 {
             assert_eq!(finite(text, piece), expected, "{piece}");
         }
-        assert_eq!(restore_non_finite(expected.into()), text.as_bytes());
+        assert_eq!(unmark_non_finite_in_json(expected.into()), text.as_bytes());
         let value: serde_json::Value = serde_json::from_str("\"\\u0000\\u0001-Infinity\"").unwrap();
         assert_eq!(unmark_non_finite(value.as_str().unwrap()), Some("-Infinity".to_owned()));
         assert_eq!(unmark_non_finite("NaN"), None);

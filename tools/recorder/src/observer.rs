@@ -16,10 +16,10 @@ pub trait RecordObserver {
     }
 
     /// A row or frame was taken. It is visible to other processes with the next flush.
-    fn stored(&mut self) {}
+    fn row_accepted(&mut self) {}
 
     /// A row cannot be stored, and the recording goes on.
-    fn refused(&mut self, row: &RefusedRow) {
+    fn row_refused(&mut self, row: &RefusedRow) {
         let _ = row;
     }
 }
@@ -31,7 +31,7 @@ impl RecordObserver for () {}
 #[non_exhaustive]
 pub enum RecordNotice {
     /// The dataset is there already, so that these settings of a new one do not count.
-    KeepsLayout(Vec<LayoutSetting>),
+    IgnoredLayoutSettings(Vec<LayoutSetting>),
     /// The input has no names, and its columns are those of the dataset in their order.
     ByPosition {
         /// The columns of the dataset.
@@ -63,7 +63,7 @@ pub enum RecordNotice {
         attribute: Option<&'static str>,
     },
     /// A column has texts because of one cell.
-    TextColumn {
+    TextColumnDueToCell {
         /// The column.
         column: String,
         /// Whether the other cells are numbers; otherwise they are truth values.
@@ -85,7 +85,7 @@ pub enum RecordNotice {
 impl fmt::Display for RecordNotice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            RecordNotice::KeepsLayout(settings) => {
+            RecordNotice::IgnoredLayoutSettings(settings) => {
                 let settings: Vec<_> = settings.iter().map(ToString::to_string).collect();
                 write!(f, "it is there already and keeps its layout; {} left out", settings.join(", "))
             }
@@ -130,7 +130,7 @@ impl fmt::Display for RecordNotice {
                     None => f.write_str("left out; it has rows already"),
                 }
             }
-            RecordNotice::TextColumn { column, are_numbers, row, text } => {
+            RecordNotice::TextColumnDueToCell { column, are_numbers, row, text } => {
                 let others = if *are_numbers { "numbers" } else { "truth values" };
                 let text = text.as_ref().map_or_else(|| "an empty cell".to_owned(), |text| format!("{text:?}"));
                 write!(f, "column {column:?} has texts, not {others}, because of {text} in row {row}")

@@ -47,18 +47,18 @@ impl RefusedRowHandler {
     /// Checks whether rows can be appended to the file for rejected rows, before there is one.
     ///
     /// # Errors
-    /// [`Error::RejectToHdf5`] if it is an HDF5 file, [`Error::Reject`] if it is a folder, cannot be read, or its folder
+    /// [`Error::RejectFileIsHdf5`] if it is an HDF5 file, [`Error::RejectFile`] if it is a folder, cannot be read, or its folder
     /// does not exist.
     pub fn check_reject_file(&self) -> Result<()> {
         let OnError::RejectTo(path) = &self.action else { return Ok(()) };
-        let fault = |source| Error::Reject { path: path.clone(), source };
+        let fault = |source| Error::RejectFile { path: path.clone(), source };
         match fs::metadata(path) {
             Ok(found) if found.is_dir() => Err(fault(io::ErrorKind::IsADirectory.into())),
             Ok(found) if found.is_file() => {
                 OpenOptions::new().read(true).append(true).open(path).map_err(fault)?;
                 match Options::default().read().open(path) {
-                    Err(error) if error.store_kind() == Some(&StoreErrorKind::NotThisFormat) => Ok(()),
-                    _ => Err(Error::RejectToHdf5 { path: path.clone() }),
+                    Err(error) if error.store_error_kind() == Some(&StoreErrorKind::NotThisFormat) => Ok(()),
+                    _ => Err(Error::RejectFileIsHdf5 { path: path.clone() }),
                 }
             }
             // A pipe or a terminal.
@@ -98,23 +98,23 @@ impl RefusedRowHandler {
     /// Takes a row (counted from one) that came in as `text`.
     ///
     /// # Errors
-    /// [`Error::Row`] if reading is to stop, [`Error::Reject`] if the row cannot be kept.
+    /// [`Error::Row`] if reading is to stop, [`Error::RejectFile`] if the row cannot be kept.
     pub fn handle_refused(
         &mut self,
-        row: u64,
+        row_number: u64,
         source: RowError,
         text: &[u8],
         observer: &mut dyn RecordObserver,
     ) -> Result<()> {
-        let unreadable = matches!(source, RowError::JsonArray(_));
-        let refused = RefusedRow { row, source };
+        let unreadable = matches!(source, RowError::UnreadableJsonArray(_));
+        let refused = RefusedRow { row_number, source };
         if self.action == OnError::Stop || unreadable {
             return Err(refused.into());
         }
         self.count += 1;
-        observer.refused(&refused);
+        observer.row_refused(&refused);
         match self.action.clone() {
-            OnError::RejectTo(path) => self.keep(&path, text).map_err(|source| Error::Reject { path, source }),
+            OnError::RejectTo(path) => self.keep(&path, text).map_err(|source| Error::RejectFile { path, source }),
             _ => Ok(()),
         }
     }

@@ -73,7 +73,7 @@ impl FrameFormat {
 ///     on_error: OnError::Skip,
 ///     ..RecordOptions::default()
 /// };
-/// # Ok::<(), h5live_recorder::ColumnTextError>(())
+/// # Ok::<(), h5live_recorder::ColumnParseError>(())
 /// ```
 #[derive(Debug, Clone)]
 pub struct RecordOptions {
@@ -86,15 +86,15 @@ pub struct RecordOptions {
     /// What becomes of keys of JSON that the first row does not have (`--on-new-key`).
     pub new_keys: NewKeyPolicy,
     /// Whether the first row of CSV may have the units of the columns (not with `--no-units`).
-    pub finds_units: bool,
+    pub may_have_units_row: bool,
     /// The integer that stands for an empty cell (`--empty`).
-    pub empty: Option<i128>,
+    pub integer_for_empty: Option<i128>,
     /// Rows from which the types of columns are inferred (`--infer-rows`).
     pub infer_rows: u64,
     /// The types of columns that are not inferred (`--types`).
-    pub columns: Vec<RecordColumn>,
+    pub given_column_types: Vec<RecordColumn>,
     /// Bytes of the texts of a new dataset, if they are not to be of any length (`--str-width`).
-    pub text_bytes: Option<u16>,
+    pub fixed_text_bytes: Option<u16>,
     /// Whether a value may become the nearest one that its column has (`--lossy`).
     pub conversion: ConversionPolicy,
     /// What becomes of rows that cannot be stored (`--on-error`).
@@ -113,11 +113,11 @@ impl Default for RecordOptions {
             csv: CsvOptions::default(),
             frames: None,
             new_keys: NewKeyPolicy::default(),
-            finds_units: true,
-            empty: None,
+            may_have_units_row: true,
+            integer_for_empty: None,
             infer_rows: 100,
-            columns: Vec::new(),
-            text_bytes: None,
+            given_column_types: Vec::new(),
+            fixed_text_bytes: None,
             conversion: ConversionPolicy::Exact,
             on_error: OnError::default(),
             flush: FlushPolicy::default(),
@@ -132,7 +132,7 @@ impl RecordOptions {
         let given = [
             (self.layout.chunk_rows.is_some(), LayoutSetting::ChunkRows),
             (self.layout.deflate.is_some(), LayoutSetting::Deflate),
-            (self.text_bytes.is_some(), LayoutSetting::TextBytes),
+            (self.fixed_text_bytes.is_some(), LayoutSetting::FixedTextBytes),
         ];
         given.into_iter().filter(|(is_given, _)| *is_given).map(|(_, setting)| setting).collect()
     }

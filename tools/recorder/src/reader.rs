@@ -37,27 +37,31 @@ pub enum InputReaderFormat {
     /// JSON if the input begins so, and otherwise CSV.
     Guess(CsvOptions, NewKeyPolicy),
     /// Frames of this many bytes.
-    Raw(usize),
+    Frames(usize),
 }
 
-/// Starts to read. The channel ends with the input, and when it rests after `interrupted` was set. `keeps_text` says whether
-/// rows are handed on as they came in, too; `row_rank`, how deep the arrays are that are rows of JSON (0 if rows have columns).
+/// Starts to read. The channel ends with the input, and when it rests after `interrupted` was set. `keeps_raw_text` says whether
+/// rows are handed on as they came in, too; `row_nesting_depth`, how deep the arrays are that are rows of JSON (0 if rows have columns).
 pub fn spawn_input_reader(
     format: InputReaderFormat,
-    keeps_text: bool,
-    row_rank: usize,
+    keeps_raw_text: bool,
+    row_nesting_depth: usize,
     input: impl Read + Send + 'static,
     interrupted: Arc<AtomicBool>,
 ) -> Receiver<InputEvent> {
     let (sender, receiver) = sync_channel(MAX_ROWS_AHEAD);
     thread::spawn(move || {
         let ended = match format {
-            InputReaderFormat::Raw(size) => {
-                frames(size, BufReader::with_capacity(1 << 20, input), &InputEventSender::new(&sender, keeps_text))
+            InputReaderFormat::Frames(size) => {
+                frames(size, BufReader::with_capacity(1 << 20, input), &InputEventSender::new(&sender, keeps_raw_text))
             }
-            format => {
-                read(format, LookAheadInput::start(TextDecoder::new(input), interrupted), keeps_text, row_rank, &sender)
-            }
+            format => read(
+                format,
+                LookAheadInput::start(TextDecoder::new(input), interrupted),
+                keeps_raw_text,
+                row_nesting_depth,
+                &sender,
+            ),
         };
         if let Err(error) = ended {
             // Nobody listens any more if the file has failed.
@@ -74,7 +78,7 @@ fn read(
     row_rank: usize,
     sender: &SyncSender<InputEvent>,
 ) -> Result<(), InputError> {
-    let mut out = InputEventSender::new(sender, keeps_text).with_row_rank(row_rank);
+    let mut out = InputEventSender::new(sender, keeps_text).with_row_nesting_depth(row_rank);
     match format {
         InputReaderFormat::Csv(options) => csv_rows::read_csv_rows(options, input, &mut out),
         InputReaderFormat::Json(new_keys) => json_rows::read_json_rows(input, new_keys, &mut out),
@@ -92,7 +96,7 @@ fn read(
                 csv_rows::read_csv_rows(options, input, &mut out)
             }
         }
-        InputReaderFormat::Raw(size) => frames(size, input, &out),
+        InputReaderFormat::Frames(size) => frames(size, input, &out),
     }
 }
 
@@ -130,9 +134,9 @@ mod tests {
 
     const CSV: CsvOptions = CsvOptions {
         delimiter: None,
-        has_header: true,
+        may_have_header: true,
         skipped_lines: None,
-        has_decimal_comma: false,
+        forces_decimal_comma: false,
         quote_escape: QuoteEscape::Auto,
     };
 
@@ -147,10 +151,10 @@ mod tests {
         let cell = |cell: &InputCell| match cell {
             InputCell::Empty => "-".to_owned(),
             InputCell::List(_) | InputCell::Object(_) => format!("{cell:?}"),
-            InputCell::Plain(text) => text.clone(),
+            InputCell::Untyped(text) => text.clone(),
             InputCell::DecimalComma(text, number) => format!("{text}={number}"),
             InputCell::Text(text) => format!("{text:?}"),
-            InputCell::Ambiguous(text) => format!("{text}?"),
+            InputCell::AmbiguousPoint(text) => format!("{text}?"),
         };
         let shown = |event| match event {
             InputEvent::Columns(columns) => columns.names.join("|"),
@@ -169,7 +173,7 @@ mod tests {
     fn csv_yields_its_header_and_rows() {
         assert_eq!(all(InputReaderFormat::Csv(CSV), "t, v\n1,\"a,\nb\"\n,x\n1\n"), ["t|v", "1|a,\nb", "-|x", "1"]);
         assert_eq!(all(InputReaderFormat::Csv(CSV), ""), ["failed: no header line"]);
-        let skipping = CsvOptions { has_header: false, skipped_lines: Some(2), ..CSV };
+        let skipping = CsvOptions { may_have_header: false, skipped_lines: Some(2), ..CSV };
         assert_eq!(all(InputReaderFormat::Csv(skipping), "scope\n\n1;2,5\n"), ["c0|c1", "1|2,5=2.5"]);
     }
 
@@ -278,10 +282,10 @@ mod tests {
         let new_keys = |rule| {
             let events = events(InputReaderFormat::Json(rule), lines);
             let InputEvent::Row(row) = &events[2] else { panic!("{events:?}") };
-            assert_eq!(row.cells.as_ref().unwrap(), &[InputCell::Plain("2".into())]);
+            assert_eq!(row.cells.as_ref().unwrap(), &[InputCell::Untyped("2".into())]);
             row.new_keys.clone()
         };
-        let b = ("b".to_owned(), InputCell::Plain("7".into()));
+        let b = ("b".to_owned(), InputCell::Untyped("7".into()));
         assert_eq!(new_keys(NewKeyPolicy::Dataset), std::slice::from_ref(&b));
         // It may become a column.
         assert_eq!(new_keys(NewKeyPolicy::Error), [b, ("c".to_owned(), InputCell::Empty)]);
@@ -358,6 +362,6 @@ mod tests {
 
     #[test]
     fn the_last_frame_may_be_short() {
-        assert_eq!(all(InputReaderFormat::Raw(2), "abcde"), ["[97, 98]", "[99, 100]", "[101]"]);
+        assert_eq!(all(InputReaderFormat::Frames(2), "abcde"), ["[97, 98]", "[99, 100]", "[101]"]);
     }
 }

@@ -28,7 +28,7 @@ impl<'a> Recorder<'a> {
     /// of its columns are known; of frames, at once. `observer` hears what is decided and refused.
     ///
     /// # Errors
-    /// [`Error::RejectToHdf5`](super::error::Error::RejectToHdf5) and [`Error::Reject`](super::error::Error::Reject) if
+    /// [`Error::RejectFileIsHdf5`](super::error::Error::RejectFileIsHdf5) and [`Error::RejectFile`](super::error::Error::RejectFile) if
     /// refused rows cannot be appended to their file. Of frames also [`Error::File`](super::error::Error::File) and
     /// [`Error::Dataset`](super::error::Error::Dataset).
     pub fn new(file: &File, path: &str, options: RecordOptions, observer: &'a mut dyn RecordObserver) -> Result<Self> {
@@ -46,7 +46,7 @@ impl<'a> Recorder<'a> {
         let events = reader::spawn_input_reader(
             format,
             self.session.needs_raw_text(),
-            self.session.row_rank(),
+            self.session.row_nesting_depth(),
             input,
             interrupted.clone(),
         );
@@ -87,7 +87,7 @@ impl RecordOptions {
 
 fn format(options: &RecordOptions) -> InputReaderFormat {
     match (&options.frames, options.format) {
-        (Some(frames), _) => InputReaderFormat::Raw(FrameFormat::frame_bytes(frames)),
+        (Some(frames), _) => InputReaderFormat::Frames(FrameFormat::frame_bytes(frames)),
         (None, InputFormat::Guess) => InputReaderFormat::Guess(options.csv, options.new_keys),
         (None, InputFormat::Csv) => InputReaderFormat::Csv(options.csv),
         (None, InputFormat::Json) => InputReaderFormat::Json(options.new_keys),

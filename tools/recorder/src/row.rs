@@ -29,10 +29,10 @@ pub struct RecordColumn {
 
 /// Why a text is not the type of a column.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum ColumnTextError {
+pub enum ColumnParseError {
     /// The name or the type is missing.
     #[error("a type of a column is NAME=TYPE or NAME:TYPE")]
-    NoName,
+    NoSeparator,
     /// The shape is none.
     #[error("the shape of an array is [N] or [NxM], in elements")]
     Shape,
@@ -42,12 +42,12 @@ pub enum ColumnTextError {
 }
 
 impl FromStr for RecordColumn {
-    type Err = ColumnTextError;
+    type Err = ColumnParseError;
 
     /// `NAME=TYPE` or `NAME:TYPE`; behind the type of an array comes its shape: `a=f32[3]`, `b=u8[2x4]`.
-    fn from_str(text: &str) -> Result<Self, ColumnTextError> {
-        let (name, kind) = text.rsplit_once(['=', ':']).ok_or(ColumnTextError::NoName)?;
-        let dimension = |text: &str| text.parse().ok().filter(|dim| *dim > 0).ok_or(ColumnTextError::Shape);
+    fn from_str(text: &str) -> Result<Self, ColumnParseError> {
+        let (name, kind) = text.rsplit_once(['=', ':']).ok_or(ColumnParseError::NoSeparator)?;
+        let dimension = |text: &str| text.parse().ok().filter(|dim| *dim > 0).ok_or(ColumnParseError::Shape);
         let (kind, dims) = match kind.strip_suffix(']').and_then(|kind| kind.split_once('[')) {
             Some((kind, dims)) => (kind, dims.split('x').map(dimension).collect::<Result<_, _>>()?),
             None => (kind, Vec::new()),
@@ -142,7 +142,7 @@ impl RecordColumn {
         let are_numbers = others.first().is_some_and(|cell| cell.is_number());
         if begins_as_text {
             let (row, cell) = &cells[first];
-            return Some(TextTypeCause { row: *row, text: cell.text(), are_numbers });
+            return Some(TextTypeCause { row_number: *row, text: cell.text(), others_are_numbers: are_numbers });
         }
         // What has become text with some rows is text with more of them, too.
         let (mut few, mut many) = (first + 1, cells.len());
@@ -152,7 +152,7 @@ impl RecordColumn {
         }
         let (_, begin) = &cells[first];
         let (row, cell) = cells.get(many - 1).filter(|_| begin.is_number() || begin.is_boolean())?;
-        Some(TextTypeCause { row: *row, text: cell.text(), are_numbers })
+        Some(TextTypeCause { row_number: *row, text: cell.text(), others_are_numbers: are_numbers })
     }
 
     /// The same column, with floats if it has integers that are all the same as floats. Whether it had some.
@@ -182,11 +182,11 @@ impl RecordColumn {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TextTypeCause<'a> {
     /// The number of the row.
-    pub row: u64,
+    pub row_number: u64,
     /// The text; none for an empty cell.
     pub text: Option<&'a str>,
     /// Whether the others are numbers; otherwise they are truth values.
-    pub are_numbers: bool,
+    pub others_are_numbers: bool,
 }
 
 /// The place of the first cell that keeps `cells` from being arrays of one shape: an array of objects, of no elements, or
@@ -214,15 +214,15 @@ fn array_value(
 #[derive(Debug, Clone, Copy, Default)]
 pub struct InferRules {
     /// Whether there is an integer for empty cells.
-    pub has_empty_value: bool,
+    pub has_integer_for_empty: bool,
     /// Bytes of texts, if they are not to be of any length.
-    pub text_bytes: Option<u16>,
+    pub fixed_text_bytes: Option<u16>,
 }
 
 impl InferRules {
     /// The type of texts.
     fn text_kind(&self) -> ColumnKind {
-        self.text_bytes.map_or(ColumnKind::VarText, |width| ColumnKind::Text(width.into()))
+        self.fixed_text_bytes.map_or(ColumnKind::VarText, |width| ColumnKind::Text(width.into()))
     }
 }
 
@@ -248,25 +248,25 @@ impl RowType {
     /// A table of these columns, which are those of the input in the same order.
     pub fn new(columns: Vec<RecordColumn>) -> Self {
         let fields = columns.len();
-        let (sources, parts) = ((0..fields).map(Some).collect(), vec![RowMember::ColumnAppender; fields]);
+        let (sources, parts) = ((0..fields).map(Some).collect(), vec![RowMember::Column; fields]);
         RowType { columns, sources, fields, empty: None, stored: None, parts, row_dims: Vec::new() }
     }
 
     /// The columns of a type of rows that is there, for an input with columns of these names. `None` if rows of this
     /// type cannot be recorded, or the input has other columns.
-    pub fn of(datatype: &Datatype, names: &[String]) -> Option<Self> {
-        let Datatype::Compound(compound) = datatype else { return RowType::of_single_values(datatype, names) };
+    pub fn of(datatype: &Datatype, input_names: &[String]) -> Option<Self> {
+        let Datatype::Compound(compound) = datatype else { return RowType::of_single_values(datatype, input_names) };
         let mut columns = Vec::new();
         let add = &mut |name: &str, datatype: &Datatype| {
             columns.push(RecordColumn::of(name, datatype)?);
             Some(())
         };
-        let parts = RowMember::of(compound, "", names, add)?;
+        let parts = RowMember::of(compound, "", input_names, add)?;
         let is_known = |name: &String| columns.iter().any(|column| column.name == *name);
-        let sources = columns.iter().map(|column| names.iter().position(|name| *name == column.name)).collect();
+        let sources = columns.iter().map(|column| input_names.iter().position(|name| *name == column.name)).collect();
         let stored = Some(datatype.clone());
-        let table = RowType { sources, fields: names.len(), stored, parts, ..RowType::new(columns.clone()) };
-        names.iter().all(is_known).then_some(table)
+        let table = RowType { sources, fields: input_names.len(), stored, parts, ..RowType::new(columns.clone()) };
+        input_names.iter().all(is_known).then_some(table)
     }
 
     /// The column of a dataset whose elements have no names, for an input with one column, whatever its name is.
@@ -278,8 +278,8 @@ impl RowType {
 
     /// The only column of a dataset in which a row has a shape (`[rank]`, elements), for an input with one column, whatever its
     /// name is. `None` if such rows cannot be recorded.
-    pub fn of_arrays(datatype: &Datatype, row_dims: &[u64], names: &[String]) -> Option<Self> {
-        let [name] = names else { return None };
+    pub fn of_arrays(datatype: &Datatype, row_dims: &[u64], input_names: &[String]) -> Option<Self> {
+        let [name] = input_names else { return None };
         let row_dims: Vec<u32> = row_dims.iter().map(|dim| u32::try_from(*dim).ok()).collect::<Option<_>>()?;
         let (inner, base) = match datatype {
             Datatype::Array(array) => (&*array.dims, &array.base),
@@ -299,7 +299,7 @@ impl RowType {
     }
 
     /// The elements of a row, of which the value is a list of lists.
-    pub fn flatten_row(&self, row: Value) -> Vec<Value> {
+    pub fn split_into_elements(&self, row: Value) -> Vec<Value> {
         let mut elements = vec![row];
         for _ in &self.row_dims {
             let inside = elements.into_iter().flat_map(|value| match value {
@@ -327,7 +327,7 @@ impl RowType {
     }
 
     /// The same table, with a text that stands for empty cells of columns of integers.
-    pub fn with_empty_text(self, empty: Option<String>) -> Self {
+    pub fn with_integer_for_empty(self, empty: Option<String>) -> Self {
         RowType { empty, ..self }
     }
 
@@ -387,7 +387,7 @@ impl RowType {
     /// [`RowError`], with the cell that does not fit.
     pub fn row_value(&self, cells: &[InputCell], conversion: ConversionPolicy) -> Result<Value, RowError> {
         if cells.len() != self.fields {
-            return Err(RowError::Fields { found: cells.len(), expected: self.fields });
+            return Err(RowError::FieldCount { found: cells.len(), expected: self.fields });
         }
         let value = |(column, source): (&RecordColumn, &Option<usize>)| {
             let cell = source.and_then(|at| cells.get(at)).unwrap_or(&InputCell::Empty);
@@ -406,10 +406,14 @@ impl RowType {
 fn check_lengths(cell: &InputCell, dims: &[u32], at: &mut Vec<usize>) -> Result<(), CellError> {
     let ([expected, inner @ ..], InputCell::List(elements)) = (dims, cell) else {
         let is_short = !dims.is_empty() && *cell != InputCell::Empty;
-        return if is_short { Err(CellError::NoRow { at: at.clone(), dims: dims.to_vec() }) } else { Ok(()) };
+        return if is_short {
+            Err(CellError::ValueInsteadOfArray { at: at.clone(), dims: dims.to_vec() })
+        } else {
+            Ok(())
+        };
     };
     if elements.len() as u64 != u64::from(*expected) {
-        return Err(CellError::Length { at: at.clone(), found: elements.len(), expected: *expected });
+        return Err(CellError::RowArrayLength { at: at.clone(), found: elements.len(), expected: *expected });
     }
     for (number, element) in elements.iter().enumerate().filter(|_| !inner.is_empty()) {
         at.push(number);
@@ -423,13 +427,13 @@ fn infer<'a>(cells: impl Iterator<Item = &'a InputCell> + Clone, rules: &InferRu
     let all = |fits: fn(&str) -> bool| {
         cells.clone().all(|cell| match cell {
             InputCell::Empty => true,
-            InputCell::Plain(text) | InputCell::DecimalComma(_, text) => fits(text.trim()),
-            InputCell::Text(_) | InputCell::Ambiguous(_) | InputCell::List(_) | InputCell::Object(_) => false,
+            InputCell::Untyped(text) | InputCell::DecimalComma(_, text) => fits(text.trim()),
+            InputCell::Text(_) | InputCell::AmbiguousPoint(_) | InputCell::List(_) | InputCell::Object(_) => false,
         })
     };
     let empty = cells.clone().any(|cell| *cell == InputCell::Empty);
     let all_empty = cells.clone().all(|cell| *cell == InputCell::Empty);
-    let may_be_integers = !empty || rules.has_empty_value && !all_empty;
+    let may_be_integers = !empty || rules.has_integer_for_empty && !all_empty;
     let is_time = |cell: &InputCell| cell.text().is_none_or(|text| utc::parse_timestamp_ns(text).is_some());
     if may_be_integers && all(|text| text.parse::<i64>().is_ok()) {
         ColumnKind::I64
@@ -456,7 +460,10 @@ mod tests {
     }
 
     fn plain(cells: &[&str]) -> Vec<InputCell> {
-        cells.iter().map(|c| if c.is_empty() { InputCell::Empty } else { InputCell::Plain((*c).to_owned()) }).collect()
+        cells
+            .iter()
+            .map(|c| if c.is_empty() { InputCell::Empty } else { InputCell::Untyped((*c).to_owned()) })
+            .collect()
     }
 
     fn inferred(rows: &[Vec<InputCell>]) -> Vec<String> {
@@ -485,7 +492,7 @@ mod tests {
             let all: Vec<_> = cells.iter().map(|(_, cell)| cell).collect();
             let column = RecordColumn::infer("c", &all, &InferRules::default());
             let odd = column.text_type_cause(&cells, &InferRules::default());
-            odd.map(|odd| (odd.row, odd.text.unwrap_or_default().to_owned()))
+            odd.map(|odd| (odd.row_number, odd.text.unwrap_or_default().to_owned()))
         };
         assert_eq!(found(&["", "1", "2", "n/a", "3", "4", "5"]), Some((4, "n/a".to_owned())));
         assert_eq!(found(&["1", "x"]), Some((2, "x".to_owned())));
@@ -545,7 +552,7 @@ mod tests {
             (vec![list(&["1", "2"]), InputCell::Empty, list(&["1"])], 2),
             (vec![InputCell::Empty, list(&[]), list(&["1"])], 1),
             (vec![object.clone()], 0),
-            (vec![InputCell::Plain("1".into()), list(&["1"])], 1),
+            (vec![InputCell::Untyped("1".into()), list(&["1"])], 1),
         ] {
             let all: Vec<_> = cells.iter().collect();
             assert_eq!(first_irregular_array(&all), Some(irregular), "{cells:?}");
@@ -575,7 +582,7 @@ mod tests {
 
     #[test]
     fn a_number_that_may_have_a_point_or_thousands_is_no_number() {
-        let ambiguous = InputCell::Ambiguous("1.234".into());
+        let ambiguous = InputCell::AmbiguousPoint("1.234".into());
         let half = InputCell::DecimalComma("0,5".into(), "0.5".into());
         assert_eq!(inferred(&[vec![half.clone()], vec![ambiguous.clone()]]), ["str"]);
         let table = RowType::new(vec![RecordColumn::single("a", ColumnKind::F64)]);

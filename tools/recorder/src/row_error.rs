@@ -9,7 +9,7 @@ use super::kind::CellError;
 pub enum RowError {
     /// The row has more or fewer cells than the table has columns.
     #[error("{} instead of {expected}", counted(*found, "field"))]
-    Fields {
+    FieldCount {
         /// Cells of the row.
         found: usize,
         /// Columns of the table.
@@ -17,7 +17,7 @@ pub enum RowError {
     },
     /// A quote is not closed, so that it is not known where the row ends.
     #[error("a quote is not closed within {}", counted(*lines, "line"))]
-    Quote {
+    UnclosedQuote {
         /// The lines that were searched.
         lines: usize,
     },
@@ -34,25 +34,25 @@ pub enum RowError {
     Json(String),
     /// The array of rows cannot be read from here on.
     #[error("{0}; the rest of the array cannot be read")]
-    JsonArray(String),
+    UnreadableJsonArray(String),
     /// It is JSON, but no row.
     #[error("neither an object nor an array with values")]
     NotARow,
     /// It has a name that the first rows do not have.
     #[error("{0:?} is not in the first rows (--on-new-key says what becomes of it)")]
-    NewName(String),
+    NewKey(String),
     /// It has a value of no name.
     #[error("a key is empty")]
     EmptyKey,
     /// It has two values of one name.
     #[error("{0:?} is there twice")]
-    Twice(String),
+    RepeatedKey(String),
     /// It has a new name that no dataset can have.
     #[error("{0:?} is not in the first row, and cannot be the name of a dataset")]
-    KeyName(String),
+    UnusableKeyName(String),
     /// There are too many new names for a dataset each.
     #[error("{name:?} is not in the first row, and there are {max_keys} new keys with a dataset already")]
-    TooManyKeys {
+    TooManyNewKeys {
         /// The name.
         name: String,
         /// Most new names.
@@ -60,7 +60,7 @@ pub enum RowError {
     },
     /// The input ends within a frame.
     #[error("a frame of {} instead of {expected}", counted(*found, "byte"))]
-    Frame {
+    TruncatedFrame {
         /// Bytes that are there.
         found: usize,
         /// Bytes of a frame.

@@ -7,7 +7,7 @@ use h5live::model::{CompoundMember, CompoundType, Datatype};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RowMember {
     /// The next column.
-    ColumnAppender,
+    Column,
     /// A compound, of whose members the input has columns of their own, as `place.x`.
     Compound(Vec<RowMember>),
 }
@@ -18,7 +18,7 @@ impl RowMember {
     pub fn of(
         compound: &CompoundType,
         path: &str,
-        names: &[String],
+        input_names: &[String],
         add_column: &mut dyn FnMut(&str, &Datatype) -> Option<()>,
     ) -> Option<Vec<Self>> {
         let part = |CompoundMember { name, datatype, .. }: &CompoundMember| {
@@ -26,11 +26,11 @@ impl RowMember {
             let inside = format!("{path}.");
             match datatype {
                 Datatype::Compound(inner)
-                    if !names.contains(&path) && names.iter().any(|name| name.starts_with(&inside)) =>
+                    if !input_names.contains(&path) && input_names.iter().any(|name| name.starts_with(&inside)) =>
                 {
-                    RowMember::of(inner, &inside, names, add_column).map(RowMember::Compound)
+                    RowMember::of(inner, &inside, input_names, add_column).map(RowMember::Compound)
                 }
-                single => add_column(&path, single).map(|()| RowMember::ColumnAppender),
+                single => add_column(&path, single).map(|()| RowMember::Column),
             }
         };
         compound.members.iter().map(part).collect()
@@ -39,7 +39,7 @@ impl RowMember {
     /// The value of a row, or of a member of it, from those of its columns.
     pub fn nest_values(parts: &[Self], values: &mut impl Iterator<Item = Value>) -> Value {
         let value = |part: &RowMember| match part {
-            RowMember::ColumnAppender => values.next().unwrap_or_default(),
+            RowMember::Column => values.next().unwrap_or_default(),
             RowMember::Compound(parts) => RowMember::nest_values(parts, values),
         };
         Value::List(parts.iter().map(value).collect())

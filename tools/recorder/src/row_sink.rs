@@ -20,7 +20,7 @@ const BATCH_BYTES: usize = 256 << 10;
 const FIRST_FLUSH_BYTES: usize = 1 << 20;
 
 /// The attribute of a dataset for the lines that came before its rows.
-pub const PREAMBLE: &str = "preamble";
+pub const PREAMBLE_ATTRIBUTE: &str = "preamble";
 
 /// Rows that are not in the dataset yet.
 #[derive(Debug, Default)]
@@ -64,17 +64,22 @@ pub struct RowSinkReport {
     /// Rows that others could see before the last flush, at least.
     pub flushed: u64,
     /// Rows that the dataset has got.
-    pub appended: u64,
+    pub dataset_growth: u64,
     /// What became of the dataset, if no rows came in.
-    pub unused: Option<NoRowsDatasetOutcome>,
+    pub no_rows_outcome: Option<NoRowsDatasetOutcome>,
     /// [`Error::File`](super::error::Error::File) if not all was stored.
-    pub ended: Result<()>,
+    pub final_flush: Result<()>,
 }
 
 impl Default for RowSinkReport {
     /// There was none.
     fn default() -> Self {
-        RowSinkReport { flushed: 0, appended: 0, unused: Some(NoRowsDatasetOutcome::NotMade), ended: Ok(()) }
+        RowSinkReport {
+            flushed: 0,
+            dataset_growth: 0,
+            no_rows_outcome: Some(NoRowsDatasetOutcome::NotMade),
+            final_flush: Ok(()),
+        }
     }
 }
 
@@ -102,7 +107,7 @@ impl RowSink {
         layout: RecordLayout,
         flush: FlushPolicy,
     ) -> Result<Self> {
-        let RecordTarget { dataset, made } = target;
+        let RecordTarget { dataset, created_paths: made } = target;
         let first_row = dataset.shape()?.first().copied().unwrap_or(0);
         Ok(RowSink {
             file,
@@ -122,7 +127,7 @@ impl RowSink {
     }
 
     /// The datasets of keys that the first row does not have.
-    pub fn new_key_datasets(&mut self) -> &mut NewKeyDatasets {
+    pub fn datasets_of_new_keys_mut(&mut self) -> &mut NewKeyDatasets {
         &mut self.keys
     }
 
@@ -149,7 +154,7 @@ impl RowSink {
         if self.first_row > 0 {
             return Ok(false);
         }
-        self.dataset.new_attribute(PREAMBLE).write(&[text.to_owned()])?;
+        self.dataset.new_attribute(PREAMBLE_ATTRIBUTE).write(&[text.to_owned()])?;
         Ok(true)
     }
 
@@ -178,9 +183,9 @@ impl RowSink {
     ///
     /// # Errors
     /// [`Error::File`](super::error::Error::File) if the file cannot take it.
-    pub fn push(&mut self, row: Vec<Value>) -> Result<()> {
+    pub fn push_row(&mut self, elements: Vec<Value>) -> Result<()> {
         self.batch.bytes += self.row_bytes;
-        self.batch.rows.extend(row);
+        self.batch.rows.extend(elements);
         self.count(self.row_bytes)
     }
 
@@ -203,7 +208,10 @@ impl RowSink {
         self.unflushed_bytes += bytes;
         // What fails later leaves these rows, at least.
         let is_first = self.flushed == 0 && self.unflushed_bytes >= FIRST_FLUSH_BYTES;
-        if is_first || self.unflushed >= self.flush.rows || self.unflushed_since.elapsed() >= self.flush.delay {
+        if is_first
+            || self.unflushed >= self.flush.rows
+            || self.unflushed_since.elapsed() >= self.flush.max_unflushed_age
+        {
             self.flush()?;
         } else if self.batch.bytes + self.row_bytes > BATCH_BYTES {
             self.append()?;
@@ -241,7 +249,7 @@ impl RowSink {
     }
 
     /// Rows recorded.
-    pub fn rows(&self) -> u64 {
+    pub fn pushed_rows(&self) -> u64 {
         self.rows
     }
 
@@ -255,15 +263,20 @@ impl RowSink {
         if self.rows == 0 && self.remove_made() {
             return RowSinkReport {
                 flushed: 0,
-                appended: 0,
-                unused: Some(NoRowsDatasetOutcome::Removed),
-                ended: Ok(()),
+                dataset_growth: 0,
+                no_rows_outcome: Some(NoRowsDatasetOutcome::Removed),
+                final_flush: Ok(()),
             };
         }
         let ended = self.flush();
         let rows = self.dataset.shape().ok().and_then(|shape| shape.first().copied()).unwrap_or(0);
         let unused = (self.rows == 0).then_some(NoRowsDatasetOutcome::Kept);
-        RowSinkReport { flushed: self.flushed, appended: rows.saturating_sub(self.first_row), unused, ended }
+        RowSinkReport {
+            flushed: self.flushed,
+            dataset_growth: rows.saturating_sub(self.first_row),
+            no_rows_outcome: unused,
+            final_flush: ended,
+        }
     }
 
     /// Removes the dataset if it was made for the recording and nobody else has put rows into it, and then its groups if

@@ -16,7 +16,7 @@ use super::on_error::RefusedRowHandler;
 use super::options::{FrameFormat, RecordOptions};
 use super::row::{InferRules, RecordColumn, RowType, TextTypeCause, first_irregular_array};
 use super::row_error::RowError;
-use super::row_sink::{NoRowsDatasetOutcome, PREAMBLE, RowSink, RowSinkReport};
+use super::row_sink::{NoRowsDatasetOutcome, PREAMBLE_ATTRIBUTE, RowSink, RowSinkReport};
 use super::target;
 use super::units_row::{self, UnitsRow};
 
@@ -57,7 +57,7 @@ fn with_columns(mut row: InputRow, names: &[String]) -> InputRow {
         match names.iter().position(|name| *name == key) {
             Some(at) => cells[at] = cell,
             None => {
-                row.cells = Err(RowError::NewName(key));
+                row.cells = Err(RowError::NewKey(key));
                 break;
             }
         }
@@ -69,15 +69,15 @@ fn with_columns(mut row: InputRow, names: &[String]) -> InputRow {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RecordSummary {
     /// Rows or frames that came in and were taken.
-    pub stored: u64,
+    pub accepted: u64,
     /// Those of them that were flushed, and so are there whatever happens to the file.
     pub flushed: u64,
     /// Rows that the dataset has more than before.
-    pub appended: u64,
+    pub dataset_growth: u64,
     /// Rows that were skipped or rejected.
     pub refused: u64,
     /// What became of the dataset, if no rows came in.
-    pub unused: Option<NoRowsDatasetOutcome>,
+    pub no_rows_outcome: Option<NoRowsDatasetOutcome>,
 }
 
 /// A recording that is over.
@@ -130,7 +130,7 @@ impl<'a> RecordSession<'a> {
         let sink = RowSink::new(self.file.clone(), target, &self.path, row_bytes, layout, flush)?;
         let ignored = if sink.dataset_existed() { self.options.layout_settings() } else { Vec::new() };
         if !ignored.is_empty() {
-            self.observer.notice(&RecordNotice::KeepsLayout(ignored));
+            self.observer.notice(&RecordNotice::IgnoredLayoutSettings(ignored));
         }
         self.sink = Some(sink);
         Ok(())
@@ -154,7 +154,11 @@ impl<'a> RecordSession<'a> {
         };
         let as_given = |(at, column): (usize, &RecordColumn)| {
             let name = if self.columns.is_numbered { &names[at] } else { &column.name };
-            self.options.columns.iter().filter(|given| given.name == *name).all(|given| is_like(given, column))
+            self.options
+                .given_column_types
+                .iter()
+                .filter(|given| given.name == *name)
+                .all(|given| is_like(given, column))
         };
         Ok(table.filter(|table| table.columns().iter().enumerate().all(as_given)))
     }
@@ -163,18 +167,18 @@ impl<'a> RecordSession<'a> {
     fn by_position(&mut self, table: RowType) -> Result<RowType> {
         let (found, given) = (table.columns().len(), self.columns.names.len());
         if found != given {
-            return Err(DatasetProblem::OtherColumnCount { path: self.path.clone(), found, given }.into());
+            return Err(DatasetProblem::ColumnCountMismatch { path: self.path.clone(), found, given }.into());
         }
         let names: Vec<_> = table.columns().iter().map(|column| column.name.clone()).collect();
-        if self.options.csv.has_header && names != self.columns.names {
+        if self.options.csv.may_have_header && names != self.columns.names {
             self.observer.notice(&RecordNotice::ByPosition { names });
         }
         Ok(table)
     }
 
     /// How deep the arrays are that are rows; 0 if rows have columns.
-    pub fn row_rank(&self) -> usize {
-        self.file.dataset(&self.path).ok().and_then(|dataset| target::row_rank(&dataset).ok()).unwrap_or(0)
+    pub fn row_nesting_depth(&self) -> usize {
+        self.file.dataset(&self.path).ok().and_then(|dataset| target::row_nesting_depth(&dataset).ok()).unwrap_or(0)
     }
 
     /// Whether rows are needed as they came in.
@@ -198,7 +202,7 @@ impl<'a> RecordSession<'a> {
             }
             InputEvent::Row(row) if self.table.is_none() => {
                 self.sample.push(row);
-                self.since.get_or_insert_with(|| self.columns.begun.unwrap_or_else(Instant::now));
+                self.since.get_or_insert_with(|| self.columns.first_row_time.unwrap_or_else(Instant::now));
                 let is_full = self.sample.len() as u64 >= self.options.infer_rows;
                 match is_full {
                     true => self.begin(false),
@@ -235,14 +239,14 @@ impl<'a> RecordSession<'a> {
         {
             self.observer.notice(&RecordNotice::DoubtfulHeader(doubt));
         }
-        if self.columns.has_keys { Ok(()) } else { self.check_given_columns() }
+        if self.columns.may_have_new_keys { Ok(()) } else { self.check_given_columns() }
     }
 
     /// Checks that each column with a type that was given is there.
     fn check_given_columns(&self) -> Result<()> {
         let unknown = |column: &&RecordColumn| !self.columns.names.contains(&column.name);
-        let unknown = self.options.columns.iter().find(unknown);
-        unknown.map_or(Ok(()), |column| Err(Error::NoColumn(column.name.clone())))
+        let unknown = self.options.given_column_types.iter().find(unknown);
+        unknown.map_or(Ok(()), |column| Err(Error::NoSuchInputColumn(column.name.clone())))
     }
 
     /// Whether the first rows were waited for as long as the types of columns may stay open.
@@ -253,12 +257,13 @@ impl<'a> RecordSession<'a> {
 
     /// What the first rows say of the units of columns. `table` has the columns of the dataset, if it is there.
     fn units_row(&self, table: Option<&RowType>) -> UnitsRow {
-        if self.columns.header.is_empty() || !self.options.finds_units {
+        if self.columns.header.is_empty() || !self.options.may_have_units_row {
             return UnitsRow::Absent;
         }
         let names = &self.columns.names;
-        units_row::find(&self.sample, names.len(), |at| {
-            let columns = table.map(RowType::columns).unwrap_or_default().iter().chain(&self.options.columns);
+        units_row::find_in_first_row(&self.sample, names.len(), |at| {
+            let columns =
+                table.map(RowType::columns).unwrap_or_default().iter().chain(&self.options.given_column_types);
             columns.filter(|column| column.name == names[at]).any(|column| column.kind.is_text())
         })
     }
@@ -267,7 +272,7 @@ impl<'a> RecordSession<'a> {
     /// them.
     fn take_sample(&mut self) -> Vec<InputRow> {
         let waiting = std::mem::take(&mut self.sample);
-        if !self.columns.has_keys || self.options.new_keys != NewKeyPolicy::Error {
+        if !self.columns.may_have_new_keys || self.options.new_keys != NewKeyPolicy::Error {
             return waiting;
         }
         let names = &mut self.columns.names;
@@ -287,7 +292,7 @@ impl<'a> RecordSession<'a> {
             let waiting = std::mem::take(&mut self.sample);
             return waiting.into_iter().try_for_each(|row| self.refused.handle_unparsed_row(row, self.observer));
         }
-        let known = if self.columns.has_keys { None } else { self.known_columns()? };
+        let known = if self.columns.may_have_new_keys { None } else { self.known_columns()? };
         let units = self.units_row(known.as_ref());
         let mut waiting = self.take_sample();
         if matches!(units, UnitsRow::Found(_)) {
@@ -300,7 +305,7 @@ impl<'a> RecordSession<'a> {
         let cells: Vec<&[InputCell]> = cells.collect();
         if cells.is_empty() {
             // None of them says what the columns hold.
-            let reason = |cells: Vec<InputCell>| RowError::Fields { found: cells.len(), expected };
+            let reason = |cells: Vec<InputCell>| RowError::FieldCount { found: cells.len(), expected };
             self.since = None;
             return waiting.into_iter().try_for_each(|InputRow { number, cells, text, .. }| {
                 let source = cells.map_or_else(|error| error, reason);
@@ -308,9 +313,10 @@ impl<'a> RecordSession<'a> {
             });
         }
         self.check_given_columns()?;
-        let empty = self.options.empty.map(|value| value.to_string());
-        let rules = InferRules { has_empty_value: empty.is_some(), text_bytes: self.options.text_bytes };
-        let known = if self.columns.has_keys { self.known_columns()? } else { known };
+        let empty = self.options.integer_for_empty.map(|value| value.to_string());
+        let rules =
+            InferRules { has_integer_for_empty: empty.is_some(), fixed_text_bytes: self.options.fixed_text_bytes };
+        let known = if self.columns.may_have_new_keys { self.known_columns()? } else { known };
         let table = match known {
             Some(table) => table,
             None => self.inferred_columns(&waiting, &cells, &rules, is_early),
@@ -323,9 +329,9 @@ impl<'a> RecordSession<'a> {
         self.store_preamble()?;
         self.store_units(units)?;
         if let Some(sink) = &mut self.sink {
-            sink.new_key_datasets().infer_key_types(&waiting, &rules);
+            sink.datasets_of_new_keys_mut().infer_key_types(&waiting, &rules);
         }
-        self.table = Some(table.with_empty_text(empty));
+        self.table = Some(table.with_integer_for_empty(empty));
         waiting.into_iter().try_for_each(|row| self.store(row))
     }
 
@@ -342,8 +348,8 @@ impl<'a> RecordSession<'a> {
         self.tell_odd_texts(&inferred, rows, rules);
         let mut widened = Vec::new();
         let columns = inferred.into_iter().enumerate().map(|(at, column)| {
-            let is_given = self.options.columns.iter().any(|given| given.name == column.name);
-            if is_given || !is_early || rules.has_empty_value {
+            let is_given = self.options.given_column_types.iter().any(|given| given.name == column.name);
+            if is_given || !is_early || rules.has_integer_for_empty {
                 return self.as_given(column);
             }
             let cells: Vec<_> = cells.iter().filter_map(|row| row.get(at)).collect();
@@ -372,7 +378,7 @@ impl<'a> RecordSession<'a> {
     /// Makes the lines before the header an attribute of a new dataset, and says so.
     fn store_preamble(&mut self) -> Result<()> {
         let (Some(text), Some(sink)) = (self.preamble.take(), &self.sink) else { return Ok(()) };
-        let attribute = sink.write_preamble_if_empty(&text)?.then_some(PREAMBLE);
+        let attribute = sink.write_preamble_if_empty(&text)?.then_some(PREAMBLE_ATTRIBUTE);
         self.observer.notice(&RecordNotice::Preamble { lines: text.lines().count(), attribute });
         Ok(())
     }
@@ -380,7 +386,7 @@ impl<'a> RecordSession<'a> {
     /// Says which columns begin with a number or an array and are texts all the same, and why.
     fn tell_odd_texts(&mut self, inferred: &[RecordColumn], rows: &[InputRow], rules: &InferRules) {
         for (at, column) in inferred.iter().enumerate() {
-            let is_given = self.options.columns.iter().any(|given| given.name == column.name);
+            let is_given = self.options.given_column_types.iter().any(|given| given.name == column.name);
             // The cells of a shorter row may belong to other columns.
             let is_whole = |cells: &&Vec<InputCell>| cells.len() == inferred.len();
             let cell = |row: &InputRow| row.cells.as_ref().ok().filter(is_whole)?.get(at).cloned();
@@ -388,9 +394,11 @@ impl<'a> RecordSession<'a> {
             if is_given {
                 continue;
             }
-            if let Some(TextTypeCause { row, text, are_numbers }) = column.text_type_cause(&cells, rules) {
+            if let Some(TextTypeCause { row_number: row, text, others_are_numbers: are_numbers }) =
+                column.text_type_cause(&cells, rules)
+            {
                 let (column, text) = (column.name.clone(), text.map(str::to_owned));
-                self.observer.notice(&RecordNotice::TextColumn { column, are_numbers, row, text });
+                self.observer.notice(&RecordNotice::TextColumnDueToCell { column, are_numbers, row, text });
             }
             let irregular = first_irregular_array(&cells.iter().map(|(_, cell)| cell).collect::<Vec<_>>());
             if let Some((row, _)) = irregular.and_then(|at| cells.get(at)) {
@@ -401,7 +409,7 @@ impl<'a> RecordSession<'a> {
 
     /// A column with the type that was given for it, if one was.
     fn as_given(&self, column: RecordColumn) -> RecordColumn {
-        match self.options.columns.iter().find(|given| given.name == column.name) {
+        match self.options.given_column_types.iter().find(|given| given.name == column.name) {
             None => column,
             Some(given) if given.dims.is_empty() => RecordColumn { dims: column.dims, ..given.clone() },
             Some(given) => given.clone(),
@@ -412,7 +420,7 @@ impl<'a> RecordSession<'a> {
         let (Some(table), Some(sink)) = (&self.table, &mut self.sink) else {
             return Ok(());
         };
-        let is_open = self.columns.has_keys && self.options.new_keys == NewKeyPolicy::Error;
+        let is_open = self.columns.may_have_new_keys && self.options.new_keys == NewKeyPolicy::Error;
         let row = if is_open { with_columns(row, &self.columns.names) } else { row };
         let InputRow { number, cells, new_keys, text } = row;
         let fit = self.options.conversion;
@@ -425,8 +433,8 @@ impl<'a> RecordSession<'a> {
         }
         match value {
             Ok(value) => {
-                sink.push(table.flatten_row(value))?;
-                self.observer.stored();
+                sink.push_row(table.split_into_elements(value))?;
+                self.observer.row_accepted();
                 Ok(())
             }
             Err(error) => self.refused.handle_refused(number, error, &text, self.observer),
@@ -437,12 +445,12 @@ impl<'a> RecordSession<'a> {
         self.frames += 1;
         let expected = self.options.frames.as_ref().map_or(0, FrameFormat::frame_bytes);
         if bytes.len() != expected {
-            let source = RowError::Frame { found: bytes.len(), expected };
+            let source = RowError::TruncatedFrame { found: bytes.len(), expected };
             return self.refused.handle_refused(self.frames, source, bytes, self.observer);
         }
         if let Some(sink) = &mut self.sink {
             sink.push_frame(bytes)?;
-            self.observer.stored();
+            self.observer.row_accepted();
         }
         Ok(())
     }
@@ -450,10 +458,16 @@ impl<'a> RecordSession<'a> {
     /// Stores what still waits.
     pub fn end(mut self, ended: Result<()>) -> RecordingResult {
         let begun = if self.sample.is_empty() { Ok(()) } else { self.begin(false) };
-        let stored = self.sink.as_ref().map_or(0, RowSink::rows);
+        let stored = self.sink.as_ref().map_or(0, RowSink::pushed_rows);
         let sink = self.sink.take().map(RowSink::end).unwrap_or_default();
-        let RowSinkReport { flushed, appended, unused, ended: flush } = sink;
-        let summary = RecordSummary { stored, flushed, appended, refused: self.refused.count(), unused };
+        let RowSinkReport { flushed, dataset_growth: appended, no_rows_outcome: unused, final_flush: flush } = sink;
+        let summary = RecordSummary {
+            accepted: stored,
+            flushed,
+            dataset_growth: appended,
+            refused: self.refused.count(),
+            no_rows_outcome: unused,
+        };
         // Rows that waited came before the one at which reading stopped.
         RecordingResult { summary, ended: begun.and(ended).and(flush) }
     }

@@ -104,7 +104,7 @@ fn value(
 
 fn other(datatype: &Datatype, cell: &InputCell) -> CellError {
     let text = cell.text().map_or_else(|| cell.json_text(), str::to_owned);
-    CellError::Other { text, datatype: Box::new(datatype.clone()) }
+    CellError::NotOfDatatype { text, datatype: Box::new(datatype.clone()) }
 }
 
 /// The elements of a cell that is an array, or the JSON of one; none of an empty cell. `None` if it is none.
@@ -112,7 +112,7 @@ fn list(cell: &InputCell) -> Option<Vec<InputCell>> {
     match cell {
         InputCell::List(elements) => Some(elements.clone()),
         InputCell::Empty => Some(Vec::new()),
-        InputCell::Plain(text) | InputCell::Text(text) => match serde_json::from_str(text).ok()? {
+        InputCell::Untyped(text) | InputCell::Text(text) => match serde_json::from_str(text).ok()? {
             Json::Array(elements) => Some(elements.into_iter().map(InputCell::from_json).collect()),
             _ => None,
         },
@@ -179,7 +179,7 @@ fn enum_value(datatype: &Datatype, of: &EnumType, cell: &InputCell) -> Result<Va
 fn from_json_value(datatype: &Datatype, cell: &InputCell, empty: Option<&str>) -> Result<Value, CellError> {
     let empty = empty.filter(|_| matches!(datatype, Datatype::Integer(_) | Datatype::Bitfield(_)));
     let json = match (cell, empty) {
-        (InputCell::Empty, Some(text)) => InputCell::Plain(text.to_owned()).parse_as_json(),
+        (InputCell::Empty, Some(text)) => InputCell::Untyped(text.to_owned()).parse_as_json(),
         _ => cell.parse_as_json(),
     };
     from_json::value_from_json(datatype, &json, &|_, _| None).map_err(|_| other(datatype, cell))
@@ -194,7 +194,7 @@ fn exact(datatype: &Datatype, cell: &InputCell, value: Value) -> Result<Value, C
         Ok(_) => Ok(value),
         Err(error) => {
             let text = cell.text().map_or_else(|| cell.json_text(), str::to_owned);
-            Err(CellError::OtherInexact { text, datatype: Box::new(datatype.clone()), cause: error.to_string() })
+            Err(CellError::InexactForDatatype { text, datatype: Box::new(datatype.clone()), cause: error.to_string() })
         }
     }
 }

@@ -10,7 +10,7 @@ use h5live::model::{CharacterSet, CompoundMember, CompoundType, Datatype, Error 
 use h5live_text::times::{TIME_UNITS, is_time_column, units_attribute_name};
 
 use super::error::{DatasetProblem, Error, Result};
-use super::input::VALUE;
+use super::input::VALUE_COLUMN_NAME;
 use super::row::RowType;
 
 /// A chunk of small rows has about this many bytes.
@@ -35,8 +35,8 @@ pub enum LayoutSetting {
     ChunkRows,
     /// [`RecordLayout::deflate`].
     Deflate,
-    /// [`RecordOptions::text_bytes`](super::options::RecordOptions::text_bytes).
-    TextBytes,
+    /// [`RecordOptions::fixed_text_bytes`](super::options::RecordOptions::fixed_text_bytes).
+    FixedTextBytes,
 }
 
 impl fmt::Display for LayoutSetting {
@@ -44,7 +44,7 @@ impl fmt::Display for LayoutSetting {
         f.write_str(match self {
             LayoutSetting::ChunkRows => "--chunk",
             LayoutSetting::Deflate => "--deflate",
-            LayoutSetting::TextBytes => "--str-width",
+            LayoutSetting::FixedTextBytes => "--str-width",
         })
     }
 }
@@ -55,7 +55,7 @@ pub struct RecordTarget {
     /// The dataset.
     pub dataset: Dataset,
     /// The paths that were not there before: of groups, the outer ones first, and of the dataset.
-    pub made: Vec<String>,
+    pub created_paths: Vec<String>,
 }
 
 /// Opens a dataset for appending, and makes it if it is not there.
@@ -75,7 +75,9 @@ pub fn open_or_create(
     loop {
         match file.dataset(path) {
             Err(error) if error.is_not_found() => {}
-            found => return Ok(RecordTarget { dataset: check(found?, datatype, row_dims)?, made: Vec::new() }),
+            found => {
+                return Ok(RecordTarget { dataset: check(found?, datatype, row_dims)?, created_paths: Vec::new() });
+            }
         }
         let made = missing_paths(file, path)?;
         match create(file, path, datatype, row_dims, storage) {
@@ -88,7 +90,7 @@ pub fn open_or_create(
                         .write_raw(TIME_UNITS.as_bytes())?;
                 }
                 file.flush()?;
-                return Ok(RecordTarget { dataset, made });
+                return Ok(RecordTarget { dataset, created_paths: made });
             }
             // Each time, less is missing: what stays in the way, such as a link that leads nowhere, is an error.
             Err(Error::File(error)) if is_there(&error) && made.len() < most_missing => {
@@ -142,9 +144,10 @@ fn too_many_columns(path: &str, datatype: &Datatype) -> Option<DatasetProblem> {
 
 /// The type of a dataset, with texts as large as in an HDF5 file.
 fn plain_type(dataset: &Dataset) -> Result<Datatype> {
-    Ok(dataset
-        .datatype()?
-        .with_vlen_and_reference_sizes(dataset.file().session().element_sizes, VlenAndReferenceSizes::default()))
+    Ok(dataset.datatype()?.with_vlen_and_reference_sizes(
+        dataset.file().session().vlen_and_reference_sizes,
+        VlenAndReferenceSizes::default(),
+    ))
 }
 
 /// The shape of a row (elements), if it is more than one element.
@@ -160,7 +163,7 @@ pub fn row_dims(dataset: &Dataset) -> Result<Option<Vec<u64>>> {
 ///
 /// # Errors
 /// [`Error::File`].
-pub fn row_rank(dataset: &Dataset) -> Result<usize> {
+pub fn row_nesting_depth(dataset: &Dataset) -> Result<usize> {
     let Some(row) = row_dims(dataset)? else { return Ok(0) };
     let inner = match dataset.datatype()? {
         Datatype::Array(array) => array.dims.len(),
@@ -175,7 +178,7 @@ pub fn row_rank(dataset: &Dataset) -> Result<usize> {
 /// [`Error::File`].
 pub fn row_type_by_position(dataset: &Dataset) -> Result<Option<RowType>> {
     if let Some(row_dims) = row_dims(dataset)? {
-        return Ok(RowType::of_arrays(&plain_type(dataset)?, &row_dims, &[VALUE.to_owned()]));
+        return Ok(RowType::of_arrays(&plain_type(dataset)?, &row_dims, &[VALUE_COLUMN_NAME.to_owned()]));
     }
     let Some(table) = RowType::by_position(&plain_type(dataset)?) else { return Ok(None) };
     Ok(Some(table.with_times(|column| is_time_column(dataset, column))))
@@ -213,15 +216,17 @@ fn check(dataset: Dataset, datatype: &Datatype, row: &[u64]) -> Result<Dataset> 
         [_, found @ ..] => text(&spec.datatype, found),
     };
     // As elements of this store have it.
-    let datatype = &datatype
-        .with_vlen_and_reference_sizes(VlenAndReferenceSizes::default(), dataset.file().session().element_sizes);
+    let datatype = &datatype.with_vlen_and_reference_sizes(
+        VlenAndReferenceSizes::default(),
+        dataset.file().session().vlen_and_reference_sizes,
+    );
     let given = text(datatype, row);
     if found == given {
         return Ok(dataset);
     }
     let path = dataset.path().to_owned();
     let problem = other_columns(&path, &spec.datatype, datatype);
-    let problem = problem.unwrap_or(DatasetProblem::OtherType { path, found, given });
+    let problem = problem.unwrap_or(DatasetProblem::RowTypeMismatch { path, found, given });
     Err(problem.into())
 }
 
@@ -238,7 +243,11 @@ fn other_columns(path: &str, found: &Datatype, given: &Datatype) -> Option<Datas
     let pairs = given.members.iter().filter_map(|given| Some((of_name(given)?, given)));
     let texts = pairs.map(|(found, given)| (given, found.to_string(), given.datatype.to_string()));
     let (member, found, given) = texts.into_iter().find(|(_, found, given)| found != given)?;
-    Some(DatasetProblem::OtherColumnType { column: format!("{:?} of {path}", member.name.to_string()), found, given })
+    Some(DatasetProblem::ColumnTypeMismatch {
+        column: format!("{:?} of {path}", member.name.to_string()),
+        found,
+        given,
+    })
 }
 
 /// The type of a member, or of one of its members, as `place.x`.

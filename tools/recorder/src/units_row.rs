@@ -24,7 +24,7 @@ pub enum UnitsRow {
 
 /// Whether the first of these rows of so many columns has units: a text in each cell that is not empty, where the others
 /// have numbers or times. Columns of texts are told by `is_text`.
-pub fn find(rows: &[InputRow], columns: usize, is_text: impl Fn(usize) -> bool) -> UnitsRow {
+pub fn find_in_first_row(rows: &[InputRow], columns: usize, is_text: impl Fn(usize) -> bool) -> UnitsRow {
     let mut rows = rows.iter();
     let first = rows.next().filter(|row| row.number == 1).and_then(|row| row.cells.as_deref().ok());
     let Some(first) = first.filter(|cells| cells.len() == columns) else { return UnitsRow::Absent };
@@ -58,7 +58,7 @@ mod tests {
     fn found(rows: &[&[&str]]) -> UnitsRow {
         let cell = |text: &&str| match *text {
             "" => InputCell::Empty,
-            text => InputCell::Plain(text.to_owned()),
+            text => InputCell::Untyped(text.to_owned()),
         };
         let row = |(number, cells): (u64, &&[&str])| InputRow {
             number,
@@ -66,7 +66,7 @@ mod tests {
             new_keys: Vec::new(),
             text: Vec::new(),
         };
-        find(&(1..).zip(rows).map(row).collect::<Vec<_>>(), rows[0].len(), |at| at == 9)
+        find_in_first_row(&(1..).zip(rows).map(row).collect::<Vec<_>>(), rows[0].len(), |at| at == 9)
     }
 
     #[test]

@@ -37,14 +37,14 @@ impl RecordObserver for Notes {
         self.notices.push(notice.clone());
     }
 
-    fn stored(&mut self) {
+    fn row_accepted(&mut self) {
         self.stored += 1;
         if let Some((_, flag)) = self.end.as_ref().filter(|(rows, _)| *rows == self.stored) {
             flag.store(true, Ordering::Release);
         }
     }
 
-    fn refused(&mut self, row: &RefusedRow) {
+    fn row_refused(&mut self, row: &RefusedRow) {
         self.refused.push(row.clone());
     }
 }
@@ -64,7 +64,7 @@ fn samples(file: &File) -> Vec<(i64, f64)> {
 fn somebody_elses_recorder_is_followed_while_it_records() {
     let folder = tempfile::tempdir().unwrap();
     let (summary, seen) = thermometer::record(&folder.path().join("room.h5"), 20).unwrap();
-    assert_eq!((summary.stored, summary.appended, summary.refused), (20, 20, 1));
+    assert_eq!((summary.accepted, summary.dataset_growth, summary.refused), (20, 20, 1));
     assert_eq!((seen.len(), seen[0].celsius, seen[19].seconds), (20, 20.0, 1.9));
 }
 
@@ -76,11 +76,11 @@ fn rows_are_appended_to_any_store_by_the_names_of_their_columns() {
         let location = Location::from(location);
         let file = File::options().create_new().open(&location).unwrap();
         let first = RecordOptions::default().record(&file, "log", &b"t,volts\n1,0.5\n2,1.5\n"[..]).unwrap();
-        let expected = RecordSummary { stored: 2, flushed: 2, appended: 2, refused: 0, unused: None };
+        let expected = RecordSummary { accepted: 2, flushed: 2, dataset_growth: 2, refused: 0, no_rows_outcome: None };
         assert_eq!(first, expected);
         let options = RecordOptions { format: InputFormat::Json, ..RecordOptions::default() };
         let second = options.record(&file, "log", &b"{\"volts\": 2.5, \"t\": 3}"[..]).unwrap();
-        assert_eq!((second.stored, second.appended), (1, 1));
+        assert_eq!((second.accepted, second.dataset_growth), (1, 1));
         file.close().unwrap();
         let file = File::options().read().open(&location).unwrap();
         assert_eq!(samples(&file), [(1, 0.5), (2, 1.5), (3, 2.5)], "{location}");
@@ -96,20 +96,20 @@ fn what_cannot_be_stored_is_told_by_its_row_and_column() {
     let rejected = folder.path().join("rejected.csv");
     for on_error in [OnError::Skip, OnError::RejectTo(rejected.clone())] {
         let file = File::in_memory();
-        let options = RecordOptions { columns: columns.clone(), on_error, ..RecordOptions::default() };
+        let options = RecordOptions { given_column_types: columns.clone(), on_error, ..RecordOptions::default() };
         let (RecordingResult { summary, ended }, notes) = recorded(&file, options, INPUT);
         ended.unwrap();
-        assert_eq!((summary.stored, summary.refused, notes.stored), (2, 2, 2));
+        assert_eq!((summary.accepted, summary.refused, notes.stored), (2, 2, 2));
         assert_eq!(notes.refused.iter().map(ToString::to_string).collect::<Vec<_>>(), texts);
         assert_eq!(samples(&file), [(1, 0.5), (3, 1.5)]);
     }
     assert_eq!(fs::read_to_string(rejected).unwrap(), "t,volts\nx,1\n2\n");
 
     let file = File::in_memory();
-    let options = RecordOptions { columns, ..RecordOptions::default() };
+    let options = RecordOptions { given_column_types: columns, ..RecordOptions::default() };
     let (RecordingResult { summary, ended }, notes) = recorded(&file, options, INPUT);
-    assert!(matches!(&ended, Err(Error::Row(refused)) if refused.row == 2), "{ended:?}");
-    assert_eq!((summary.stored, summary.refused, notes.refused.len()), (1, 0, 0));
+    assert!(matches!(&ended, Err(Error::Row(refused)) if refused.row_number == 2), "{ended:?}");
+    assert_eq!((summary.accepted, summary.refused, notes.refused.len()), (1, 0, 0));
     assert_eq!(samples(&file), [(1, 0.5)]);
 }
 
@@ -129,10 +129,13 @@ fn rows_are_not_rejected_to_an_hdf5_file() {
     };
     for name in ["run.h5", "other.h5", "damaged.h5"] {
         let refused = checked(path(name));
-        assert!(matches!(&refused, Err(Error::RejectToHdf5 { path }) if path.ends_with(name)), "{name}: {refused:?}");
+        assert!(
+            matches!(&refused, Err(Error::RejectFileIsHdf5 { path }) if path.ends_with(name)),
+            "{name}: {refused:?}"
+        );
     }
     for name in ["", "nowhere/rows.csv"] {
-        assert!(matches!(checked(path(name)), Err(Error::Reject { .. })), "{name}");
+        assert!(matches!(checked(path(name)), Err(Error::RejectFile { .. })), "{name}");
     }
     for name in ["empty.csv", "rows.csv", "new.csv"] {
         checked(path(name)).unwrap();
@@ -153,17 +156,20 @@ fn what_is_decided_is_told() {
     let names = vec!["t".to_owned(), "volts".to_owned()];
     assert_eq!(
         notes.notices,
-        [RecordNotice::ByPosition { names }, RecordNotice::KeepsLayout(vec![LayoutSetting::Deflate])]
+        [RecordNotice::ByPosition { names }, RecordNotice::IgnoredLayoutSettings(vec![LayoutSetting::Deflate])]
     );
     assert_eq!(samples(&file).last(), Some(&(4, 3.5)));
 
     let (RecordingResult { summary, ended }, _) = recorded(&file, RecordOptions::default(), "1,2,3\n");
-    assert!(matches!(ended, Err(Error::Dataset(DatasetProblem::OtherColumnCount { found: 2, given: 3, .. }))));
-    assert_eq!(summary.unused, Some(NoRowsDatasetOutcome::NotMade));
+    assert!(matches!(ended, Err(Error::Dataset(DatasetProblem::ColumnCountMismatch { found: 2, given: 3, .. }))));
+    assert_eq!(summary.no_rows_outcome, Some(NoRowsDatasetOutcome::NotMade));
 
     let (_, notes) = recorded(&File::in_memory(), RecordOptions::default(), "a\n1\nn/a\n");
     let text = Some("n/a".to_owned());
-    assert_eq!(notes.notices, [RecordNotice::TextColumn { column: "a".to_owned(), are_numbers: true, row: 2, text }]);
+    assert_eq!(
+        notes.notices,
+        [RecordNotice::TextColumnDueToCell { column: "a".to_owned(), are_numbers: true, row: 2, text }]
+    );
 }
 
 #[test]
@@ -177,7 +183,7 @@ fn an_interruption_ends_a_recording_whose_input_goes_on() {
     let recorder = Recorder::new(&file, "log", options, &mut notes).unwrap();
     let RecordingResult { summary, ended } = recorder.record(input, &interrupted);
     ended.unwrap();
-    assert_eq!((summary.stored, summary.flushed), (2, 2));
+    assert_eq!((summary.accepted, summary.flushed), (2, 2));
     assert_eq!(samples(&file), [(1, 0.5), (2, 1.5)]);
     drop(rows);
 }
@@ -194,7 +200,7 @@ fn an_input_that_fails_leaves_what_came_before_it() {
     let mut nobody = ();
     let recorder = Recorder::new(&file, "log", RecordOptions::default(), &mut nobody).unwrap();
     let RecordingResult { summary, ended } = recorder.record((&b"t,volts\n1,0.5\n"[..]).chain(Broken), &Arc::default());
-    assert_eq!((summary.stored, ended.unwrap_err().to_string()), (1, "the line is dead".to_owned()));
+    assert_eq!((summary.accepted, ended.unwrap_err().to_string()), (1, "the line is dead".to_owned()));
     assert_eq!(samples(&file), [(1, 0.5)]);
 }
 
@@ -204,7 +210,7 @@ fn frames_and_new_keys_have_datasets() {
     let frames = FrameFormat::new("u8".parse().unwrap(), &[2, 2]).unwrap();
     let options = RecordOptions { frames: Some(frames), on_error: OnError::Skip, ..RecordOptions::default() };
     let summary = options.record(&file, "frames", &[1, 2, 3, 4, 5, 6, 7, 8, 9][..]).unwrap();
-    assert_eq!((summary.stored, summary.refused), (2, 1));
+    assert_eq!((summary.accepted, summary.refused), (2, 1));
     assert_eq!(file.dataset("frames").unwrap().shape().unwrap(), [2, 2, 2]);
     assert!(matches!(FrameFormat::new(ColumnKind::F64, &[1 << 30]), Err(Error::FrameTooLarge { .. })));
 
@@ -220,8 +226,8 @@ fn frames_and_new_keys_have_datasets() {
 fn a_dataset_that_was_made_for_nothing_is_removed() {
     let file = File::in_memory();
     let columns = vec!["t=i64".parse().unwrap()];
-    let options = RecordOptions { columns, on_error: OnError::Skip, ..RecordOptions::default() };
+    let options = RecordOptions { given_column_types: columns, on_error: OnError::Skip, ..RecordOptions::default() };
     let (RecordingResult { summary, .. }, _) = recorded(&file, options, "t\nx\n");
-    assert_eq!((summary.unused, summary.refused), (Some(NoRowsDatasetOutcome::Removed), 1));
+    assert_eq!((summary.no_rows_outcome, summary.refused), (Some(NoRowsDatasetOutcome::Removed), 1));
     assert!(file.root().names().unwrap().is_empty());
 }

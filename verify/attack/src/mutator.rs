@@ -54,8 +54,8 @@ impl Sum {
 impl Seed {
     /// Looks at a file.
     pub fn new(bytes: Vec<u8>) -> Self {
-        let options = CheckOptions { map: true, ..CheckOptions::default() };
-        let map = check_storage_with(&MemoryStorage::from(bytes.clone()), options).map;
+        let options = CheckOptions { builds_space_map: true, ..CheckOptions::default() };
+        let map = check_storage_with(&MemoryStorage::from(bytes.clone()), options).space_map;
         let is_metadata = |name: &str| !["chunk", "chunks", "data"].contains(&name) && !name.contains("free");
         let pieces = map.iter().filter(|piece| is_metadata(piece.structure));
         let inside = |(start, len): &(usize, usize)| *len > 0 && start.saturating_add(*len) <= bytes.len();

@@ -100,7 +100,7 @@ fn read_all(file: &File) {
     for visit in file.walk().take(MAX_OBJECTS) {
         match visit {
             Ok(WalkItem::Object(object)) => read_object(file, &object),
-            Ok(WalkItem::Link { path, .. }) => drop(file.object(&path)),
+            Ok(WalkItem::UnfollowedLink { path, .. }) => drop(file.object(&path)),
             _ => {}
         }
     }
@@ -125,7 +125,7 @@ fn read_object(file: &File, object: &Object) {
 fn read_dataset(file: &File, dataset: &Dataset) -> h5live::Result<()> {
     let spec = dataset.spec()?;
     let mut chunks = Vec::new();
-    let _ = dataset.for_each_chunk(|chunk| {
+    let _ = dataset.for_each_stored_chunk(|chunk| {
         chunks.push(chunk);
         chunks.len() < MAX_CHUNKS
     });
@@ -154,7 +154,7 @@ fn follow(file: &File, values: &[Value]) {
     for value in values.iter().take(MAX_OBJECTS) {
         let _ = value.to_string();
         if let Value::Reference(reference) = value {
-            let _ = file.referent(reference);
+            let _ = file.reference_target(reference);
             let _ = file.dereference(reference);
         }
     }

@@ -82,7 +82,7 @@ impl CrashRecovery {
     /// What is wrong with it.
     pub fn recover(&self, disk: &Arc<CrashedDisk>, expected: &ExpectedPrefix) -> Verdict {
         self.check_contents(disk, Mode::Read, expected, RecoveryHistory::CrashOnly)?;
-        if expected.round == 0 {
+        if expected.recovery_crashes == 0 {
             let found = self.continue_writing(disk, expected)?;
             self.check_contents(disk, Mode::Read, expected, RecoveryHistory::Continued(&found))?;
             self.check_closed_file(disk)?;
@@ -98,7 +98,7 @@ impl CrashRecovery {
     /// readers and writers.
     fn check_closed_file(&self, disk: &Arc<CrashedDisk>) -> Verdict {
         let report = check_storage_with(&**disk, file::CheckOptions::default());
-        let status = report.notes.iter().filter(|note| matches!(note.cause, FindingCause::Status(_)));
+        let status = report.notes.iter().filter(|note| matches!(note.cause, FindingCause::NotClosed(_)));
         match report.findings.iter().chain(status).next() {
             None => Ok(()),
             Some(first) => Err(format!("a file that was recovered and closed: {first}")),
@@ -152,7 +152,7 @@ impl CrashRecovery {
         if let Some((names, counted)) = &self.names {
             let (min_count, max_count) = counted.min_and_max(expected).unwrap_or((0, 0));
             let written_on = match since {
-                RecoveryHistory::CrashOnly => (expected.round > 0).then_some(false),
+                RecoveryHistory::CrashOnly => (expected.recovery_crashes > 0).then_some(false),
                 RecoveryHistory::Continued(_) => Some(true),
             };
             let file = File::with_store(file.clone(), "survivor", Options::default())
@@ -292,7 +292,7 @@ impl ExpectedSeries {
         }
         let far = (max_extent + 1).next_multiple_of(series.chunk) + 2 * series.chunk + series.chunk / 2;
         let far = (series.is_appendable() && far < series.max_rows()).then_some(far);
-        let (grows, again) = (series.is_appendable(), expected.round > 0);
+        let (grows, again) = (series.is_appendable(), expected.recovery_crashes > 0);
         ExpectedSeries {
             kept,
             extents: (min_extent, max_extent),

@@ -155,14 +155,14 @@ impl GenerationReaderState {
                 now.has_read_state &= attempt > 1;
                 (now.follows_generations, now.was_last_read_valid, now.attempt) = (true, false, attempt);
                 view.replace_history(now.history_before.with_reader_state((attempt, now.has_read_state)));
-                view.is_new_mid_operation_state(self.state_hash(view, tell));
+                view.try_enter_mid_operation_checkpoint(self.state_hash(view, tell));
             }
             GenerationReadEvent::ReadStarted(number, tell) => {
                 now.is_finding_shown_state = false;
                 view.stop_writer_beyond(number.and_then(|number| self.generations.last_prefix_showing(number)));
                 now.state_at_read = self.state_hash(view, tell);
                 view.replace_history(now.history_before.with_reader_state((now.attempt, now.has_read_state)));
-                view.is_new_mid_operation_state(("looks", now.state_at_read));
+                view.try_enter_mid_operation_checkpoint(("looks", now.state_at_read));
                 now.has_read_state = true;
                 view.replace_history(ReaderHistory::NONE);
             }

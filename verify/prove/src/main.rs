@@ -147,7 +147,7 @@ impl ProverRun {
             for reader in case.readers {
                 let bounds = ExploreBounds {
                     threads: self.threads,
-                    time: Some(self.time_limit),
+                    time_limit: Some(self.time_limit),
                     tearing,
                     ..ExploreBounds::default()
                 };
@@ -159,8 +159,8 @@ impl ProverRun {
                     workload.trace.len() - workload.start,
                     explored.schedules,
                     explored.states,
-                    explored.wrong,
-                    yes_or_no(explored.exhausted),
+                    explored.violation_count,
+                    yes_or_no(explored.is_exhaustive),
                     explored.schedules as f64 / explored.elapsed.as_secs_f64()
                 );
                 for found in explored.violations.iter().take(2) {
@@ -172,7 +172,7 @@ impl ProverRun {
                     }
                     self.save_counterexample(&format!("{}-{}", case.name, reader.name()), &workload.trace, found);
                 }
-                self.is_sound &= explored.wrong == 0;
+                self.is_sound &= explored.violation_count == 0;
             }
         }
     }
@@ -194,15 +194,15 @@ impl ProverRun {
                 case.name,
                 torn.crashes,
                 whole.states,
-                whole.wrong,
-                yes_or_no(whole.exhausted && torn.exhausted),
+                whole.violation_count,
+                yes_or_no(whole.is_exhaustive && torn.is_exhaustive),
                 torn.states,
-                torn.wrong,
+                torn.violation_count,
             );
             for bad in whole.violations.iter().chain(&torn.violations).take(2) {
-                println!("    {} ({:?}, then {:?})", bad.fault, bad.survivors, bad.recoveries);
+                println!("    {} ({:?}, then {:?})", bad.fault, bad.survivors, bad.crashed_recoveries);
             }
-            self.is_sound &= whole.wrong == 0 && torn.wrong == 0;
+            self.is_sound &= whole.violation_count == 0 && torn.violation_count == 0;
         }
     }
 
@@ -222,7 +222,7 @@ impl ProverRun {
                 let bounds = CrashBounds { start: workload.start, ..bounds };
                 explore_crashes(&workload.trace, &bounds, &recover)
             };
-            let torn = |unit| AllowedTears { observations: 1, ..AllowedTears::cut_at_multiples_of(unit) };
+            let torn = |unit| AllowedTears { max_torn_positions: 1, ..AllowedTears::cut_at_multiples_of(unit) };
             let [whole, pages, sectors] =
                 [AllowedTears::NONE, torn(4096), torn(512)].map(|t| run(WriterSetup::durable(), t));
             println!(
@@ -230,15 +230,15 @@ impl ProverRun {
                 case.name,
                 sectors.crashes,
                 sectors.states,
-                yes_or_no(whole.exhausted && sectors.exhausted),
-                whole.wrong,
-                pages.wrong,
-                sectors.wrong,
+                yes_or_no(whole.is_exhaustive && sectors.is_exhaustive),
+                whole.violation_count,
+                pages.violation_count,
+                sectors.violation_count,
             );
             for bad in whole.violations.iter().chain(&pages.violations).chain(&sectors.violations).take(2) {
                 println!("    {} ({:?})", bad.fault, bad.survivors);
             }
-            self.is_sound &= whole.wrong + pages.wrong + sectors.wrong == 0;
+            self.is_sound &= whole.violation_count + pages.violation_count + sectors.violation_count == 0;
         }
     }
 

@@ -8,7 +8,7 @@ use h5live_checker::crash::{
     CrashBounds, CrashKind, CrashedDisk, ExpectedPrefix, PowerFailureSampling, explore_crashes,
 };
 use h5live_checker::schedule::{
-    AllowedTears, Counterexample, ExploreBounds, OS_PAGE_BYTES, ReaderView, find_fewest_moves,
+    AllowedTears, Counterexample, ExploreBounds, OS_PAGE_BYTES, ReaderView, find_counterexample_with_fewest_moves,
 };
 use h5live_checker::trace::{StorageOp, Trace};
 use h5live_format::checksum_override::ignoring_checksums as blind_reader;
@@ -104,12 +104,17 @@ pub fn judge_missing_edges(kind: DependencyKind, sound: &[Workload], threads: us
         exhausted = true;
         for WorkloadPair { case, without } in &pairs {
             for reader in case.readers {
-                let bounds = ExploreBounds { threads, moves, time: Some(limit), ..ExploreBounds::default() };
+                let bounds = ExploreBounds {
+                    threads,
+                    max_writer_moves: moves,
+                    time_limit: Some(limit),
+                    ..ExploreBounds::default()
+                };
                 let (found, explored) = reader.shortest(without, case.passes.min(2), &bounds);
                 if let Some(found) = found {
                     return MutantResult::Killed { case, reader: *reader, found, trace: without.trace.clone() };
                 }
-                exhausted &= explored.exhausted;
+                exhausted &= explored.is_exhaustive;
             }
         }
         let dies_next = moves.is_some() && !death_first;
@@ -129,7 +134,7 @@ fn killed_by_process_death(pairs: &[WorkloadPair], threads: usize, limit: Durati
         let bounds = CrashBounds {
             start: without.start,
             tearing: AllowedTears::NONE,
-            recrashes: 0,
+            max_recovery_crashes: 0,
             ..death_bounds(threads, limit)
         };
         let recover = |disk: &Arc<CrashedDisk>, expected: &ExpectedPrefix| survivor.recover(disk, expected);
@@ -205,7 +210,7 @@ impl ProtocolMutant {
                     fault_after_process_death(case, without_intents, threads, limit)
                 }
                 ProtocolMutant::NoRedoAtPowerFailure => {
-                    let tearing = AllowedTears { observations: 1, ..AllowedTears::cut_at_multiples_of(512) };
+                    let tearing = AllowedTears { max_torn_positions: 1, ..AllowedTears::cut_at_multiples_of(512) };
                     fault_after_power_failure(
                         case,
                         WriterSetup { durable: true, ..without_intents },
@@ -242,12 +247,19 @@ fn fault_after_process_death(case: &Case, setup: WriterSetup, threads: usize, li
 fn fault_without_checksums(case: &Case, threads: usize, limit: Duration) -> Option<String> {
     let (record, passes) = case.torn?;
     let workload = record(WriterSetup::default());
-    let bounds =
-        ExploreBounds { start: workload.start, threads, time: Some(limit), moves: Some(2), ..ExploreBounds::default() };
+    let bounds = ExploreBounds {
+        start: workload.start,
+        threads,
+        time_limit: Some(limit),
+        max_writer_moves: Some(2),
+        ..ExploreBounds::default()
+    };
     let bounds = ExploreBounds { tearing: small_tears(), ..bounds };
     case.readers.iter().find_map(|reader| {
         let (found, _) = reader.with_reader(&workload, passes, |reader| {
-            find_fewest_moves(&workload.trace, &bounds, &|view: &Arc<ReaderView>| blind_reader(|| reader(view)))
+            find_counterexample_with_fewest_moves(&workload.trace, &bounds, &|view: &Arc<ReaderView>| {
+                blind_reader(|| reader(view))
+            })
         });
         found.map(|found| format!("{}: {}", reader.name(), found.fault))
     })
@@ -261,7 +273,8 @@ fn fault_without_clock(case: &Case, threads: usize, limit: Duration) -> Option<S
     }
     let operations = workload.trace.operations().iter().filter(|operation| !is_time(operation));
     workload.trace = Trace::new(workload.trace.base().to_vec(), operations.cloned().collect());
-    let bounds = ExploreBounds { threads, time: Some(limit), moves: Some(2), ..ExploreBounds::default() };
+    let bounds =
+        ExploreBounds { threads, time_limit: Some(limit), max_writer_moves: Some(2), ..ExploreBounds::default() };
     case.readers.iter().find_map(|reader| {
         let (found, _) = reader.shortest(&workload, case.passes, &bounds);
         found.map(|found| format!("{}: {}", reader.name(), found.fault))
@@ -273,7 +286,8 @@ fn fault_without_zero_fill(case: &Case, threads: usize, limit: Duration) -> Opti
     if workload.trace == (case.record)(WriterSetup::default()).trace {
         return None;
     }
-    let bounds = ExploreBounds { threads, time: Some(limit), moves: Some(2), ..ExploreBounds::default() };
+    let bounds =
+        ExploreBounds { threads, time_limit: Some(limit), max_writer_moves: Some(2), ..ExploreBounds::default() };
     case.readers.iter().find_map(|reader| {
         let (found, _) = reader.shortest(&workload, case.passes, &bounds);
         found.map(|found| format!("{}: {}", reader.name(), found.fault))
@@ -283,7 +297,7 @@ fn fault_without_zero_fill(case: &Case, threads: usize, limit: Duration) -> Opti
 fn fault_without_recount(case: &Case, threads: usize, limit: Duration) -> Option<String> {
     let workload = (case.record)(WriterSetup { without_recount: true, ..WriterSetup::default() });
     workload.names?;
-    let bounds = CrashBounds { tearing: AllowedTears::NONE, recrashes: 0, ..death_bounds(threads, limit) };
+    let bounds = CrashBounds { tearing: AllowedTears::NONE, max_recovery_crashes: 0, ..death_bounds(threads, limit) };
     first_recovery_fault(&CrashRecovery::for_process_death(&workload), &workload, bounds)
 }
 
@@ -311,19 +325,26 @@ fn first_recovery_fault(survivor: &CrashRecovery, workload: &Workload, bounds: C
 /// Power failures: writes that are not durable are there or not, and one write in part. The recovery may be killed,
 /// too, but that tears no pages.
 pub fn power_failure_bounds(tearing: AllowedTears, threads: usize, limit: Duration) -> CrashBounds {
-    let again = tearing.cut.is_none_or(|unit| u64::from(unit.get()) >= OS_PAGE_BYTES).into();
+    let again = tearing.cut_unit_bytes.is_none_or(|unit| u64::from(unit.get()) >= OS_PAGE_BYTES).into();
     CrashBounds {
         start: 0,
         tearing,
         loss: CrashKind::Power(PowerFailureSampling::default()),
-        recrashes: again,
-        time: Some(limit),
+        max_recovery_crashes: again,
+        time_limit: Some(limit),
         threads,
     }
 }
 
 /// The death of a process: the system copies a page at once, so a write within one page is whole or not there.
 pub fn death_bounds(threads: usize, limit: Duration) -> CrashBounds {
-    let tearing = AllowedTears { observations: 1, ..AllowedTears::cut_at_multiples_of(OS_PAGE_BYTES as u32) };
-    CrashBounds { start: 0, tearing, loss: CrashKind::Process, recrashes: 1, time: Some(limit), threads }
+    let tearing = AllowedTears { max_torn_positions: 1, ..AllowedTears::cut_at_multiples_of(OS_PAGE_BYTES as u32) };
+    CrashBounds {
+        start: 0,
+        tearing,
+        loss: CrashKind::Process,
+        max_recovery_crashes: 1,
+        time_limit: Some(limit),
+        threads,
+    }
 }

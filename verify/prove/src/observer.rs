@@ -130,7 +130,7 @@ impl Observer for ConcurrentObserver<'_> {
         match done {
             Ok(found) => Ok(found),
             // A reader that is slow again and again may give up.
-            Err(_) if !self.view.is_unchanged_since_restart() || self.view.writer_time() > began => Err(RunEnd::Torn),
+            Err(_) if !self.view.operation_must_succeed() || self.view.writer_time() > began => Err(RunEnd::Torn),
             Err(error) => Err(RunEnd::Wrong(format!("cannot {what}{FAILED_AT_REST}{}", error_chain_text(&error)))),
         }
     }
@@ -157,7 +157,7 @@ impl<'a> ConcurrentObserver<'a> {
     /// The end of a reader that has waited in vain for something that must be there. This is a fault, unless the writer
     /// was in its way.
     pub fn absence_end(&self, fault: &str) -> RunEnd {
-        match self.view.is_unchanged_since_restart() {
+        match self.view.operation_must_succeed() {
             true => RunEnd::Wrong(format!("{fault}{WAITED_IN_VAIN}")),
             false => RunEnd::Torn,
         }
@@ -205,6 +205,6 @@ impl<'a> ConcurrentObserver<'a> {
     /// Goes on, unless another run has been here in the same state.
     pub fn checkpoint(&self, state: impl Hash) -> Result<(), RunEnd> {
         let kept = self.state.state_between_operations(self.view);
-        if self.view.is_new_checkpoint_state((state, kept)) { Ok(()) } else { Err(RunEnd::Merged) }
+        if self.view.try_enter_checkpoint((state, kept)) { Ok(()) } else { Err(RunEnd::Merged) }
     }
 }

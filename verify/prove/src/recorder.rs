@@ -304,7 +304,7 @@ impl WriterRecorder {
                 for row in (0..rows).filter(|row| !series.is_constant(*row)) {
                     let (coord, at) = (series.coord(row / series.chunk), row % series.chunk * 8);
                     let value = series.value(row, version).to_le_bytes();
-                    chunks.write_part(&coord, at, &value).expect("a part of a chunk is written");
+                    chunks.write_byte_range(&coord, at, &value).expect("a part of a chunk is written");
                 }
             }
             SeriesKind::Versions { rows } | SeriesKind::InPlace { rows, .. } => {

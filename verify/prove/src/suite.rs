@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use h5live_checker::schedule::{
     AllowedTears, Counterexample, ExploreBounds, ExploreReport, OS_PAGE_BYTES, ReaderView, Verdict, explore_schedules,
-    find_fewest_moves,
+    find_counterexample_with_fewest_moves,
 };
 
 pub use self::cases::all_cases;
@@ -125,13 +125,15 @@ impl ReaderKind {
         bounds: &ExploreBounds,
     ) -> (Option<Counterexample>, ExploreReport) {
         let bounds = &ExploreBounds { start: workload.start, ..bounds.clone() };
-        self.with_reader(workload, passes, |reader| find_fewest_moves(&workload.trace, bounds, &reader))
+        self.with_reader(workload, passes, |reader| {
+            find_counterexample_with_fewest_moves(&workload.trace, bounds, &reader)
+        })
     }
 }
 
 /// Writes cut off between two pages, by the death of the writer if need be.
 pub fn page_tears() -> AllowedTears {
-    AllowedTears { lasting: true, ..AllowedTears::cut_at_multiples_of(OS_PAGE_BYTES as u32) }
+    AllowedTears { torn_writes_may_last: true, ..AllowedTears::cut_at_multiples_of(OS_PAGE_BYTES as u32) }
 }
 
 /// Writes seen in part, cut at multiples of 8 bytes.

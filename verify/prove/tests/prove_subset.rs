@@ -19,7 +19,7 @@ const INDEX_FIRST: ReaderKind = ReaderKind::Rows(ReadStrategy::IndexFirst);
 fn explore(workload: &Workload, reader: ReaderKind, passes: usize, tearing: AllowedTears) -> u64 {
     let bounds = ExploreBounds { tearing, ..ExploreBounds::default() };
     let explored = reader.explore(workload, passes, &bounds);
-    assert!(explored.exhausted);
+    assert!(explored.is_exhaustive);
     assert_eq!(explored.violations, []);
     explored.schedules
 }
@@ -31,7 +31,8 @@ fn found(
     reader: ReaderKind,
 ) -> (Workload, Counterexample) {
     let workload = record(WriterSetup::without(kind));
-    let (found, _) = reader.shortest(&workload, 2, &ExploreBounds { moves: Some(2), ..ExploreBounds::default() });
+    let (found, _) =
+        reader.shortest(&workload, 2, &ExploreBounds { max_writer_moves: Some(2), ..ExploreBounds::default() });
     (workload, found.unwrap_or_else(|| panic!("{kind:?} is not missed")))
 }
 
@@ -41,8 +42,8 @@ fn readers_of_an_extensible_array_are_right_in_every_schedule() {
     for reader in [ROWS, INDEX_FIRST, ReaderKind::Rows(ReadStrategy::BeyondExtent)] {
         // Where schedules meet, all but one of them end.
         let merged = explore(&workload, reader, 2, AllowedTears::NONE);
-        let all = reader.explore(&workload, 2, &ExploreBounds { merge: false, ..ExploreBounds::default() });
-        assert!(all.exhausted && all.schedules > 1000 && merged < all.schedules, "{merged} of {}", all.schedules);
+        let all = reader.explore(&workload, 2, &ExploreBounds { merges_schedules: false, ..ExploreBounds::default() });
+        assert!(all.is_exhaustive && all.schedules > 1000 && merged < all.schedules, "{merged} of {}", all.schedules);
         assert_eq!(all.violations, []);
     }
     explore(&workloads::append_to_extensible_array(WriterSetup::default(), 2, 1, 1), ROWS, 1, small_tears());
@@ -77,7 +78,7 @@ fn readers_of_what_is_rewritten_in_its_place_find_the_old_or_the_new() {
         );
     }
     // A reader once took the change after the next one for the next one.
-    let bounds = ExploreBounds { tearing: small_tears(), moves: Some(2), ..ExploreBounds::default() };
+    let bounds = ExploreBounds { tearing: small_tears(), max_writer_moves: Some(2), ..ExploreBounds::default() };
     assert_eq!(
         ROWS.explore(&workloads::rewrite_chunks_in_place(WriterSetup::default(), true, 3, 2), 1, &bounds).violations,
         []
@@ -112,7 +113,7 @@ fn readers_notice_missing_dependencies() {
 fn readers_of_old_files_go_by_generations() {
     let split = |setup: WriterSetup| workloads::append_to_extensible_array(setup.with_old_format(), 121, 3, 1);
     found(DependencyKind::Generation, split, ROWS);
-    let bounds = ExploreBounds { moves: Some(2), ..ExploreBounds::default() };
+    let bounds = ExploreBounds { max_writer_moves: Some(2), ..ExploreBounds::default() };
     assert_eq!(ROWS.shortest(&split(WriterSetup::default()), 1, &bounds).0, None);
 }
 
@@ -147,7 +148,7 @@ fn what_was_flushed_outlasts_the_death_of_the_writer() {
             explore_crashes(&workload.trace, &bounds, &|disk: &Arc<CrashedDisk>, expected: &ExpectedPrefix| {
                 survivor.recover(disk, expected)
             });
-        assert!(crashed.exhausted && crashed.states > 20);
+        assert!(crashed.is_exhaustive && crashed.states > 20);
         assert_eq!(crashed.violations, []);
     }
 }
@@ -173,7 +174,7 @@ fn entries_that_come_and_go_agree_after_the_death_of_the_writer() {
                 let survivor = CrashRecovery::for_process_death(&workload);
                 let recover = |disk: &Arc<CrashedDisk>, expected: &ExpectedPrefix| survivor.recover(disk, expected);
                 let crashed = explore_crashes(&workload.trace, &bounds, &recover);
-                assert!(crashed.exhausted && crashed.states > 20);
+                assert!(crashed.is_exhaustive && crashed.states > 20);
                 crashed.violations
             };
             assert_eq!(wrong(false), []);
@@ -198,7 +199,7 @@ fn attributes_that_exchange_chunks_of_a_header_are_there_after_the_death_of_the_
     let survivor = CrashRecovery::for_process_death(&workload);
     let recover = |disk: &Arc<CrashedDisk>, expected: &ExpectedPrefix| survivor.recover(disk, expected);
     let crashed = explore_crashes(&workload.trace, &bounds, &recover);
-    assert!(crashed.exhausted && crashed.states > 20);
+    assert!(crashed.is_exhaustive && crashed.states > 20);
     assert_eq!(crashed.violations, []);
 }
 
@@ -206,13 +207,13 @@ fn attributes_that_exchange_chunks_of_a_header_are_there_after_the_death_of_the_
 fn what_was_durable_outlasts_a_power_failure() {
     let wrong = |setup: WriterSetup, record: fn(WriterSetup) -> Workload, unit: u32| {
         let workload = record(setup);
-        let tearing = AllowedTears { observations: 1, ..AllowedTears::cut_at_multiples_of(unit) };
+        let tearing = AllowedTears { max_torn_positions: 1, ..AllowedTears::cut_at_multiples_of(unit) };
         let tearing = if unit == 0 { AllowedTears::NONE } else { tearing };
         let bounds = CrashBounds {
             start: workload.start,
             tearing,
             loss: CrashKind::Power(PowerFailureSampling::default()),
-            recrashes: 0,
+            max_recovery_crashes: 0,
             ..mutants::death_bounds(2, std::time::Duration::from_secs(60))
         };
         let survivor = CrashRecovery::for_power_failure(&workload);
@@ -220,8 +221,8 @@ fn what_was_durable_outlasts_a_power_failure() {
             explore_crashes(&workload.trace, &bounds, &|disk: &Arc<CrashedDisk>, expected: &ExpectedPrefix| {
                 survivor.recover(disk, expected)
             });
-        assert!(crashed.exhausted && crashed.states > 20, "{crashed:?}");
-        crashed.wrong
+        assert!(crashed.is_exhaustive && crashed.states > 20, "{crashed:?}");
+        crashed.violation_count
     };
     for record in [
         |setup| workloads::append_to_extensible_array(setup, 2, 4, 1),
@@ -249,7 +250,7 @@ fn readers_find_the_whole_of_what_a_dead_writer_left_half_written() {
     }
     // A reader once forgot what it had found there when it began an operation within another.
     let workload = workloads::append_to_extensible_array(WriterSetup::default(), 131_059, 2, 1);
-    let bounds = ExploreBounds { tearing: page_tears(), moves: Some(2), ..ExploreBounds::default() };
+    let bounds = ExploreBounds { tearing: page_tears(), max_writer_moves: Some(2), ..ExploreBounds::default() };
     assert_eq!(ROWS.explore(&workload, 1, &bounds).violations, []);
 }
 
@@ -269,7 +270,7 @@ fn kept_counterexamples_are_still_found() {
         let path = format!("{}/tests/data/{name}.h5trace", env!("CARGO_MANIFEST_DIR"));
         let file = std::fs::File::open(&path).unwrap();
         let (trace, kept) = Counterexample::load(std::io::BufReader::new(file)).unwrap();
-        let start = kept.seen[0].position.prefix as usize;
+        let start = kept.queries[0].position.prefix as usize;
         let svg = CounterexampleLog::new(&trace, &kept).to_svg();
         assert!(svg.contains("object header at 0x"), "{name}");
         let workload = Workload {
@@ -281,7 +282,8 @@ fn kept_counterexamples_are_still_found() {
             is_exclusive: false,
             has_no_write_mark: false,
         };
-        let (found, _) = reader.shortest(&workload, 2, &ExploreBounds { moves: Some(2), ..ExploreBounds::default() });
+        let (found, _) =
+            reader.shortest(&workload, 2, &ExploreBounds { max_writer_moves: Some(2), ..ExploreBounds::default() });
         let found = found.unwrap_or_else(|| panic!("{name} is not found any more"));
         assert_eq!(found.writer_move_count(), 1, "{name}: {}", found.fault);
     }
@@ -293,7 +295,7 @@ fn readers_find_nothing_in_those_parts_of_chunks_that_were_never_written() {
     for (fixed, is_two_dimensional) in [(true, false), (false, false), (false, true)] {
         let setup = if fixed { WriterSetup::default() } else { WriterSetup::durable() };
         let workload = workloads::write_sparse_rows(setup, fixed, is_two_dimensional);
-        let bounds = ExploreBounds { moves: Some(1), ..ExploreBounds::default() };
+        let bounds = ExploreBounds { max_writer_moves: Some(1), ..ExploreBounds::default() };
         assert_eq!(ROWS.explore(&workload, 1, &bounds).violations, []);
     }
     assert!(mutants::ProtocolMutant::TrustedZeros.find_killer(2, std::time::Duration::from_secs(60)).is_some());

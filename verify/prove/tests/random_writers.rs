@@ -38,13 +38,13 @@ proptest! {
             (ReadStrategy::BeyondExtent, small_tears()),
         ] {
             let moves = Some(if tearing == AllowedTears::NONE { 3 } else { 1 });
-            let bounds = ExploreBounds { tearing, moves, threads: 1, runs: Some(2000), ..ExploreBounds::default() };
+            let bounds = ExploreBounds { tearing, max_writer_moves: moves, threads: 1, max_runs: Some(2000), ..ExploreBounds::default() };
             let (found, _) = ReaderKind::Rows(look).shortest(&workload, 2, &bounds);
             if let Some(found) = found {
                 prop_assert!(false, "{look:?}: {}", CounterexampleLog::new(&workload.trace, &found));
             }
         }
-        let bounds = CrashBounds { start: workload.start, recrashes: 0, ..mutants::death_bounds(1, Duration::from_secs(60)) };
+        let bounds = CrashBounds { start: workload.start, max_recovery_crashes: 0, ..mutants::death_bounds(1, Duration::from_secs(60)) };
         let survivor = CrashRecovery::for_process_death(&workload);
         let recover = |disk: &Arc<CrashedDisk>, expected: &ExpectedPrefix| survivor.recover(disk, expected);
         let crashed = explore_crashes(&workload.trace, &bounds, &recover);

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use h5live::{Copier, File, Options};
-use h5live_hsds::{HsdsConnector, HsdsStore, LastOpenedStore};
+use h5live_hsds::{HsdsFolderConnector, HsdsStore, LastOpenedStore};
 
 use crate::work::{Done, Ground, Requests, Unit, WRITING, Work, bytes, sum, timed};
 use crate::{Error, Result, Side};
@@ -82,7 +82,7 @@ fn schemes(ground: &Ground) -> (&'static str, &'static str) {
 /// Options with which `opened` keeps an object store, to count its requests.
 fn counting(opened: &LastOpenedStore) -> Options {
     File::options()
-        .connectors(Options::built_in_connectors().with_connector(HsdsConnector::with_last_opened(opened.clone())))
+        .connectors(Options::built_in_connectors().with_connector(HsdsFolderConnector::with_last_opened(opened.clone())))
 }
 
 /// Makes what is copied, unless another pair has. A file in memory is made by the process that copies it.

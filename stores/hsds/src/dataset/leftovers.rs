@@ -17,12 +17,12 @@ const CHUNKS_AT_ONCE: usize = 64;
 
 /// Whether a chunk lies at least in part outside of the extent.
 fn reaches_beyond(spec: &DatasetSpec, coord: &ChunkCoord) -> bool {
-    spec.grid().is_some_and(|grid| grid.is_partial(coord, spec.dataspace.dims()))
+    spec.grid_or_single_chunk().is_some_and(|grid| grid.is_partial(coord, spec.dataspace.dims()))
 }
 
 /// Makes the elements of a chunk that lie outside of the extent fill values, and says whether some were others.
 fn fill_beyond(spec: &DatasetSpec, coord: &ChunkCoord, elements: &mut [u8]) -> bool {
-    let Some(grid) = spec.grid() else { return false };
+    let Some(grid) = spec.grid_or_single_chunk() else { return false };
     let (start, extent, size) = (grid.start_of(coord), spec.dataspace.dims(), spec.datatype.size() as usize);
     // How many elements of each dimension lie inside.
     let inside: Vec<usize> = (start.iter().zip(extent).zip(grid.chunk_dims()))
@@ -52,12 +52,12 @@ fn fill_beyond(spec: &DatasetSpec, coord: &ChunkCoord, elements: &mut [u8]) -> b
 impl HsdsDataset {
     /// Whether there may be something beyond the extent that this session has not written.
     fn may_have_leftovers(&self) -> bool {
-        self.session.described.mode.writes() && !self.session.state().without_leftovers.contains(&self.id)
+        self.session.session_info.mode.writes() && !self.session.state().without_leftovers.contains(&self.id)
     }
 
     fn is_written_beyond(&self, coord: &ChunkCoord) -> bool {
         let state = self.session.state();
-        state.written_beyond.get(&self.id).is_some_and(|written| written.contains(coord))
+        state.written_beyond_extent.get(&self.id).is_some_and(|written| written.contains(coord))
     }
 
     /// Notes chunks that were written: what they have outside of the extent is of this session.
@@ -65,13 +65,13 @@ impl HsdsDataset {
         if self.may_have_leftovers() {
             let spec = self.seen.read().clone();
             let beyond = coords.filter(|coord| reaches_beyond(&spec, coord)).cloned();
-            self.session.state.write().written_beyond.entry(self.id).or_default().extend(beyond);
+            self.session.state.write().written_beyond_extent.entry(self.id).or_default().extend(beyond);
         }
     }
 
     /// Forgets chunks that lie within the extent now.
     pub(super) fn forget_written_within(&self, spec: &DatasetSpec) {
-        if let Some(written) = self.session.state.write().written_beyond.get_mut(&self.id) {
+        if let Some(written) = self.session.state.write().written_beyond_extent.get_mut(&self.id) {
             written.retain(|coord| reaches_beyond(spec, coord));
         }
     }
@@ -85,7 +85,8 @@ impl HsdsDataset {
         if !self.may_have_leftovers() || self.writes_all_growth(&spec, grown, writes) {
             return Ok(());
         }
-        let counts = spec.grid().map(|grid| grid.chunk_counts(spec.dataspace.dims())).unwrap_or_default();
+        let counts =
+            spec.grid_or_single_chunk().map(|grid| grid.chunk_counts(spec.dataspace.dims())).unwrap_or_default();
         let is_outside = |coord: &ChunkCoord| coord.scaled().iter().zip(&counts).any(|(at, count)| at >= count);
         // A chunk of an extent that became smaller goes when that is committed.
         let is_foreign = |coord: &ChunkCoord| !self.is_written_beyond(coord) && !self.is_dropped(coord);
@@ -99,7 +100,7 @@ impl HsdsDataset {
         edges.chunks(CHUNKS_AT_ONCE).try_for_each(|coords| self.clear_edges(&spec, coords))?;
         let mut state = self.session.state.write();
         state.without_leftovers.insert(self.id);
-        state.written_beyond.remove(&self.id);
+        state.written_beyond_extent.remove(&self.id);
         Ok(())
     }
 
@@ -128,12 +129,14 @@ impl HsdsDataset {
 
     /// Whether chunks are written wherever the extent grows, by these writes or earlier ones of this session.
     fn writes_all_growth(&self, old: &DatasetSpec, new: &DatasetSpec, writes: &[ChunkWrite<'_>]) -> bool {
-        let (Some(grid), old, new) = (old.grid(), old.dataspace.dims(), new.dataspace.dims()) else { return true };
+        let (Some(grid), old, new) = (old.grid_or_single_chunk(), old.dataspace.dims(), new.dataspace.dims()) else {
+            return true;
+        };
         if old.iter().zip(new).all(|(old, new)| new <= old) {
             return true;
         }
         let state = self.session.state();
-        let earlier = state.written_beyond.get(&self.id).into_iter().flatten().cloned();
+        let earlier = state.written_beyond_extent.get(&self.id).into_iter().flatten().cloned();
         let written: BTreeSet<ChunkCoord> =
             self.chunks_of(writes).into_iter().map(|(coord, _)| coord).chain(earlier).collect();
         let counts = grid.chunk_counts(new);

@@ -55,7 +55,7 @@ pub struct DomainEntry {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct StoredSize {
     /// The number of its objects: documents and chunks.
-    pub objects: u64,
+    pub stored_object_count: u64,
     /// Their bytes.
     pub bytes: u64,
 }
@@ -65,7 +65,7 @@ impl DomainFolder {
     /// folder, also where a domain of this name is.
     ///
     /// # Errors
-    /// [`OpenError::Url`], [`OpenError::Store`]; [`HsdsError::Access`] if the user of the location may not read it.
+    /// [`OpenError::Url`], [`OpenError::Store`]; [`HsdsError::AccessDenied`] if the user of the location may not read it.
     pub fn open(at: &Location, prefer_folder: bool) -> Result<Option<Self>, OpenError> {
         let Some(folder) = DomainFolder::locate(at)? else { return Ok(None) };
         let key = domain_key(&folder.path);
@@ -78,7 +78,9 @@ impl DomainFolder {
             }
             if !folder.user.is_empty() && !document.access(&folder.user).has(AclRight::Read) {
                 let (user, object) = (folder.user.clone(), format!("/{}", folder.path));
-                return Err(OpenError::Store(HsdsError::Access { user, right: AclRight::Read.name(), object }.into()));
+                return Err(OpenError::Store(
+                    HsdsError::AccessDenied { user, right: AclRight::Read.name(), object }.into(),
+                ));
             }
         }
         // The top of a bucket needs no object.
@@ -94,7 +96,9 @@ impl DomainFolder {
             return Ok(Some(DomainFolder { engine: Box::new(engine), path: place.domain, user: options.schema.user }));
         }
         let options = options_of(at);
-        let Some(place) = DomainPlace::resolve_domain_folder(&path_of(at)?, &options.domain)? else { return Ok(None) };
+        let Some(place) = DomainPlace::resolve_folder_of_domains(&path_of(at)?, &options.domain)? else {
+            return Ok(None);
+        };
         let engine = FolderEngine::open(&place.bucket, &place.domain, Mode::Read)?;
         Ok(Some(DomainFolder { engine: Box::new(engine), path: place.domain, user: options.user }))
     }
@@ -177,8 +181,8 @@ impl DomainFolder {
         let Some(root) = entry.root else { return Ok(None) };
         let mut size = StoredSize::default();
         self.engine.for_each_object(&format!("{}/", root.prefix()), &mut |object| {
-            size.objects += 1;
-            size.bytes = size.bytes.saturating_add(object.bytes);
+            size.stored_object_count += 1;
+            size.bytes = size.bytes.saturating_add(object.size);
             true
         })?;
         Ok(Some(size))

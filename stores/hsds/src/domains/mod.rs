@@ -42,10 +42,10 @@ pub(crate) fn open_engine(at: &Location, mode: Mode) -> Result<(Box<dyn ObjectEn
 /// The objects of another domain in the bucket of a location.
 ///
 /// # Errors
-/// As [`open_engine`]; [`HsdsError::DomainPath`](crate::HsdsError::DomainPath),
-/// [`HsdsError::InnerBucket`](crate::HsdsError::InnerBucket).
+/// As [`open_engine`]; [`HsdsError::InvalidDomainPath`](crate::HsdsError::InvalidDomainPath),
+/// [`HsdsError::DomainInNestedBucket`](crate::HsdsError::DomainInNestedBucket).
 fn open_other(at: &Location, domain: &str, mode: Mode) -> Result<Box<dyn ObjectEngine>, OpenError> {
-    let wrong = |why| OpenError::Store(HsdsError::DomainPath { domain: domain.to_owned(), why }.into());
+    let wrong = |why| OpenError::Store(HsdsError::InvalidDomainPath { domain: domain.to_owned(), why }.into());
     check_domain_path(domain).map_err(wrong)?;
     if domain.is_empty() {
         return Err(wrong("it is empty"));

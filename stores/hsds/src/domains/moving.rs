@@ -25,7 +25,7 @@ pub fn move_domain(at: &Location, to: &str) -> Result<String, OpenError> {
     let document = read_document(&*from, &domain)?;
     let key = domain_key(&domain);
     let Some(root) = document.root().map_err(damaged_object_error(&key))? else {
-        return Err(OpenError::Store(HsdsError::FolderMove(format!("/{domain}")).into()));
+        return Err(OpenError::Store(HsdsError::FolderNotMovable(format!("/{domain}")).into()));
     };
     check_user(&document, &options.user, AclRight::Delete, &format!("/{domain}"))?;
     let name = domain.rsplit('/').next().unwrap_or_default();
@@ -35,7 +35,7 @@ pub fn move_domain(at: &Location, to: &str) -> Result<String, OpenError> {
     };
     let to = to.trim_start_matches('/').to_owned();
     if to == domain {
-        return Err(OpenError::Store(HsdsError::Occupied(format!("/{to}")).into()));
+        return Err(OpenError::Store(HsdsError::AlreadyExists(format!("/{to}")).into()));
     }
     let user = Some(options.user.as_str()).filter(|user| !user.is_empty());
     check_create_right(&*from, user, &to)?;
@@ -67,7 +67,7 @@ fn put_domain(
     if let Some(found) = target.get(&key)? {
         let there =
             DomainDocument::parse(&found.bytes).and_then(|there| there.root()).map_err(damaged_object_error(&key))?;
-        return if there == Some(root) { Ok(()) } else { Err(HsdsError::Occupied(format!("/{to}")).into()) };
+        return if there == Some(root) { Ok(()) } else { Err(HsdsError::AlreadyExists(format!("/{to}")).into()) };
     }
     // Whoever looks for objects to which no domain leads must not miss both paths.
     from.claim(&root.prefix())?;

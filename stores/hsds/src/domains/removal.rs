@@ -22,11 +22,11 @@ pub struct RemovedDomain {
     /// Whether it was a folder of domains.
     pub is_folder: bool,
     /// The objects that were deleted, without that of the domain.
-    pub objects: u64,
+    pub deleted_object_count: u64,
     /// Their bytes.
-    pub bytes: u64,
+    pub deleted_bytes: u64,
     /// Another domain that has the same objects, which stay for it.
-    pub kept_for: Option<String>,
+    pub objects_kept_for: Option<String>,
 }
 
 /// Deletes the domain, or the folder without content, at a location. The object of the domain goes first, so that nothing
@@ -43,7 +43,7 @@ pub fn remove_domain(at: &Location) -> Result<RemovedDomain, OpenError> {
     check_user(&document, &options.user, AclRight::Delete, &path)?;
     let Some(root) = document.root().map_err(damaged_object_error(&key))? else {
         if engine.folders(&format!("{domain}/"))?.iter().any(|name| !name.starts_with(crate::layout::OWN_PREFIX)) {
-            return Err(OpenError::Store(HsdsError::FolderContent(path).into()));
+            return Err(OpenError::Store(HsdsError::FolderNotEmpty(path).into()));
         }
         engine.delete_many(&[key])?;
         engine.close_after_deletion()?;
@@ -54,8 +54,8 @@ pub fn remove_domain(at: &Location) -> Result<RemovedDomain, OpenError> {
     let kept_for = other_domain(&*engine, root, &key)?;
     engine.delete_many(&[key])?;
     engine.sync()?;
-    let mut removed = RemovedDomain { path, kept_for, ..RemovedDomain::default() };
-    if removed.kept_for.is_none() {
+    let mut removed = RemovedDomain { path, objects_kept_for: kept_for, ..RemovedDomain::default() };
+    if removed.objects_kept_for.is_none() {
         delete_objects(&*engine, root, &mut removed)?;
     }
     engine.release_claim(&root.prefix())?;
@@ -68,8 +68,8 @@ fn delete_objects(engine: &dyn ObjectEngine, root: DomainId, removed: &mut Remov
     let listed = listed.into_iter().filter(|object| !object.key.ends_with(crate::engine::CLAIM_FILE));
     let mut keys = Vec::new();
     for object in listed {
-        removed.objects += 1;
-        removed.bytes = removed.bytes.saturating_add(object.bytes);
+        removed.deleted_object_count += 1;
+        removed.deleted_bytes = removed.deleted_bytes.saturating_add(object.size);
         keys.push(object.key);
     }
     keys.chunks(DELETED_AT_ONCE).try_for_each(|keys| engine.delete_many(keys))
@@ -78,7 +78,7 @@ fn delete_objects(engine: &dyn ObjectEngine, root: DomainId, removed: &mut Remov
 /// The object of a domain, or of a folder.
 ///
 /// # Errors
-/// [`HsdsError::NoDomain`], [`HsdsError::Object`], and those of the engine.
+/// [`HsdsError::NoDomain`], [`HsdsError::DamagedObject`], and those of the engine.
 pub(super) fn read_document(engine: &dyn ObjectEngine, domain: &str) -> Result<DomainDocument> {
     let key = domain_key(domain);
     let found = engine.get(&key)?.ok_or_else(|| HsdsError::NoDomain(format!("/{domain}")))?;
@@ -88,20 +88,20 @@ pub(super) fn read_document(engine: &dyn ObjectEngine, domain: &str) -> Result<D
 /// Refuses what a user may not do; without a user everything is allowed.
 ///
 /// # Errors
-/// [`HsdsError::Access`].
+/// [`HsdsError::AccessDenied`].
 pub(super) fn check_user(document: &DomainDocument, user: &str, right: AclRight, path: &str) -> Result<()> {
     if user.is_empty() || document.access(user).has(right) {
         return Ok(());
     }
-    Err(HsdsError::Access { user: user.to_owned(), right: right.name(), object: path.to_owned() }.into())
+    Err(HsdsError::AccessDenied { user: user.to_owned(), right: right.name(), object: path.to_owned() }.into())
 }
 
 /// Another domain of the bucket that has these objects: the service can make one, and a move that was killed leaves one.
 ///
 /// # Errors
-/// [`HsdsError::Object`] if the object of a domain is damaged: nobody knows which objects it names. Those of the engine.
+/// [`HsdsError::DamagedObject`] if the object of a domain is damaged: nobody knows which objects it names. Those of the engine.
 fn other_domain(engine: &dyn ObjectEngine, root: DomainId, own_key: &str) -> Result<Option<String>> {
-    let keys = engine.domain_keys()?;
+    let keys = engine.all_domain_keys()?;
     for keys in keys.chunks(DOMAINS_AT_ONCE) {
         let other = Mutex::new(None);
         engine.get_many(keys, &|number, found| {

@@ -11,8 +11,8 @@ use h5live_model::{DurabilitySupport, Result};
 use parking_lot::Mutex;
 
 use super::{
-    ClaimState, DocumentPut, FetchedObject, ListedObject, ObjectEngine, ObjectPut, ObjectSink, ObjectTag, PollPauses,
-    RequestCounts, Revalidation,
+    ClaimState, DocumentPut, FetchedObject, ListedObject, ObjectChangeTag, ObjectEngine, ObjectPut, ObjectSink,
+    PollPauses, RequestCounts, Revalidation,
 };
 
 /// So many chunks are written at once, or so many bytes. Those that come in such numbers do not wait.
@@ -114,19 +114,19 @@ impl ObjectEngine for ChunkBatchingEngine {
         self.settled()?.get_many(keys, each)
     }
 
-    fn get_range(&self, uri: &str, start: u64, bytes: u64) -> Result<Vec<u8>> {
-        self.settled()?.get_range(uri, start, bytes)
+    fn get_file_range(&self, uri: &str, start: u64, bytes: u64) -> Result<Vec<u8>> {
+        self.settled()?.get_file_range(uri, start, bytes)
     }
 
-    fn revalidate(&self, key: &str, tag: &ObjectTag) -> Result<Revalidation> {
+    fn revalidate(&self, key: &str, tag: &ObjectChangeTag) -> Result<Revalidation> {
         self.settled()?.revalidate(key, tag)
     }
 
-    fn put_many(&self, puts: Vec<ObjectPut>) -> Result<Vec<ObjectTag>> {
+    fn put_many(&self, puts: Vec<ObjectPut>) -> Result<Vec<ObjectChangeTag>> {
         self.settled()?.put_many(puts)
     }
 
-    fn put_documents(&self, puts: Vec<DocumentPut>) -> Result<Vec<ObjectTag>> {
+    fn put_documents(&self, puts: Vec<DocumentPut>) -> Result<Vec<ObjectChangeTag>> {
         self.settled()?.put_documents(puts)
     }
 
@@ -150,8 +150,8 @@ impl ObjectEngine for ChunkBatchingEngine {
         self.settled()?.for_each_object(prefix, each)
     }
 
-    fn domain_keys(&self) -> Result<Vec<String>> {
-        self.settled()?.domain_keys()
+    fn all_domain_keys(&self) -> Result<Vec<String>> {
+        self.settled()?.all_domain_keys()
     }
 
     fn claim(&self, prefix: &str) -> Result<()> {
@@ -166,8 +166,8 @@ impl ObjectEngine for ChunkBatchingEngine {
         self.engine.find_claim(prefix)
     }
 
-    fn remove_unfinished(&self) -> Result<()> {
-        self.engine.remove_unfinished()
+    fn remove_unfinished_writes(&self) -> Result<()> {
+        self.engine.remove_unfinished_writes()
     }
 
     fn durability(&self) -> DurabilitySupport {

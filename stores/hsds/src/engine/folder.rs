@@ -18,8 +18,8 @@ use parking_lot::Mutex;
 use rayon::prelude::*;
 
 use super::{
-    ClaimState, DocumentPut, FetchedObject, ListedObject, OBJECTS_FOLDER, OTHER_BUCKET, ObjectEngine, ObjectPut,
-    ObjectSink, ObjectTag, RequestCounters, RequestCounts, Revalidation, is_domain_key, key_in_bucket,
+    ClaimState, DocumentPut, FetchedObject, ListedObject, OBJECTS_FOLDER, OTHER_BUCKET, ObjectChangeTag, ObjectEngine,
+    ObjectPut, ObjectSink, RequestCounters, RequestCounts, Revalidation, is_domain_key, key_in_bucket,
 };
 use crate::error::HsdsError;
 use crate::layout::DOMAIN_FILE;
@@ -152,7 +152,7 @@ impl FolderEngine {
         Ok(Some(FetchedObject { bytes: bytes.into(), tag: tag_of(&stat) }))
     }
 
-    fn write(&self, put: &ObjectPut) -> io::Result<ObjectTag> {
+    fn write(&self, put: &ObjectPut) -> io::Result<ObjectChangeTag> {
         let path = self.path(&put.key);
         let number = NEXT_TEMP.fetch_add(1, Ordering::Relaxed);
         let temp = self.bucket.join(TEMP_FOLDER).join(format!("{}-{number}", process::id()));
@@ -164,7 +164,7 @@ impl FolderEngine {
         written
     }
 
-    fn write_beside(&self, put: &ObjectPut, temp: &Path, path: &Path) -> io::Result<ObjectTag> {
+    fn write_beside(&self, put: &ObjectPut, temp: &Path, path: &Path) -> io::Result<ObjectChangeTag> {
         let mut file = in_folder(temp, || File::create(temp))?;
         file.write_all(&put.bytes)?;
         let is_durable = self.is_durable.load(Ordering::Acquire);
@@ -253,7 +253,7 @@ impl FolderEngine {
             match stat.is_dir() {
                 true if name != TEMP_FOLDER => self.list_folder(&entry.path(), &format!("{key}/"), found)?,
                 false if name != LOCK_FILE => {
-                    found.push(ListedObject { key, bytes: stat.len(), modified: stat.modified().ok() });
+                    found.push(ListedObject { key, size: stat.len(), modified: stat.modified().ok() });
                 }
                 _ => {}
             }
@@ -318,13 +318,13 @@ fn sync_folders(bucket: &Path, path: &Path) -> io::Result<()> {
 }
 
 /// What changes when a file is replaced, or written in place as the service does.
-fn tag_of(stat: &fs::Metadata) -> ObjectTag {
+fn tag_of(stat: &fs::Metadata) -> ObjectChangeTag {
     #[cfg(unix)]
     let inode = std::os::unix::fs::MetadataExt::ino(stat);
     #[cfg(not(unix))]
     let inode = 0;
     let time = stat.modified().ok().and_then(|time| time.duration_since(std::time::UNIX_EPOCH).ok());
-    ObjectTag(format!("{inode:x}-{:x}-{:x}", time.map_or(0, |time| time.as_nanos()), stat.len()))
+    ObjectChangeTag(format!("{inode:x}-{:x}-{:x}", time.map_or(0, |time| time.as_nanos()), stat.len()))
 }
 
 /// Does work on parts of `items`, in threads of its own: those of the pool may wait for the caller, because it holds a lock, or
@@ -356,7 +356,7 @@ impl ObjectEngine for FolderEngine {
         }
     }
 
-    fn get_range(&self, uri: &str, start: u64, bytes: u64) -> Result<Vec<u8>> {
+    fn get_file_range(&self, uri: &str, start: u64, bytes: u64) -> Result<Vec<u8>> {
         let name = self.bucket.file_name().and_then(|name| name.to_str()).unwrap_or_default();
         let path = self.path(key_in_bucket(uri, name)?);
         self.counters.wave(&self.counters.gets, 1);
@@ -376,7 +376,7 @@ impl ObjectEngine for FolderEngine {
         }
     }
 
-    fn revalidate(&self, key: &str, tag: &ObjectTag) -> Result<Revalidation> {
+    fn revalidate(&self, key: &str, tag: &ObjectChangeTag) -> Result<Revalidation> {
         self.counters.wave(&self.counters.gets, 1);
         match fs::metadata(self.path(key)) {
             Ok(stat) if tag_of(&stat) == *tag => return Ok(Revalidation::Same),
@@ -386,7 +386,7 @@ impl ObjectEngine for FolderEngine {
         Ok(self.read(key)?.map_or(Revalidation::Gone, Revalidation::Newer))
     }
 
-    fn put_many(&self, puts: Vec<ObjectPut>) -> Result<Vec<ObjectTag>> {
+    fn put_many(&self, puts: Vec<ObjectPut>) -> Result<Vec<ObjectChangeTag>> {
         self.counters.wave(&self.counters.puts, puts.len());
         let write = |put: &ObjectPut| self.write(put).map_err(failed(&put.key));
         let written =
@@ -395,7 +395,7 @@ impl ObjectEngine for FolderEngine {
     }
 
     /// Folders have no conditional writes.
-    fn put_documents(&self, puts: Vec<DocumentPut>) -> Result<Vec<ObjectTag>> {
+    fn put_documents(&self, puts: Vec<DocumentPut>) -> Result<Vec<ObjectChangeTag>> {
         self.put_many(puts.into_iter().map(|put| put.object).collect())
     }
 
@@ -425,7 +425,7 @@ impl ObjectEngine for FolderEngine {
         entries.filter_map(|entry| folder(entry).transpose()).collect()
     }
 
-    fn domain_keys(&self) -> Result<Vec<String>> {
+    fn all_domain_keys(&self) -> Result<Vec<String>> {
         let tops = self.folders("")?.into_iter().filter(|name| name != OBJECTS_FOLDER && name != TEMP_FOLDER);
         let mut keys = vec![DOMAIN_FILE.to_owned()];
         for top in tops {
@@ -461,7 +461,7 @@ impl ObjectEngine for FolderEngine {
         }
     }
 
-    fn remove_unfinished(&self) -> Result<()> {
+    fn remove_unfinished_writes(&self) -> Result<()> {
         let folder = self.bucket.join(TEMP_FOLDER);
         for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {
             let modified = entry.metadata().and_then(|stat| stat.modified()).ok();

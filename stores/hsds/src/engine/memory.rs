@@ -8,7 +8,7 @@ use h5live_model::{DurabilitySupport, Result};
 use parking_lot::Mutex;
 
 use super::{
-    DocumentPut, FetchedObject, ListedObject, ObjectEngine, ObjectPut, ObjectSink, ObjectTag, RequestCounters,
+    DocumentPut, FetchedObject, ListedObject, ObjectChangeTag, ObjectEngine, ObjectPut, ObjectSink, RequestCounters,
     RequestCounts, Revalidation, key_in_bucket,
 };
 use crate::error::HsdsError;
@@ -77,7 +77,7 @@ impl MemoryObjects {
 
     fn fetch(&self, key: &str) -> Option<FetchedObject> {
         let (bytes, tag) = self.objects.get(key)?;
-        Some(FetchedObject { bytes: bytes.clone(), tag: ObjectTag(tag.to_string()) })
+        Some(FetchedObject { bytes: bytes.clone(), tag: ObjectChangeTag(tag.to_string()) })
     }
 }
 
@@ -95,7 +95,7 @@ impl ObjectEngine for MemoryEngine {
         })
     }
 
-    fn get_range(&self, uri: &str, start: u64, bytes: u64) -> Result<Vec<u8>> {
+    fn get_file_range(&self, uri: &str, start: u64, bytes: u64) -> Result<Vec<u8>> {
         let key = key_in_bucket(uri, "memory")?;
         let missing = || HsdsError::Medium { key: uri.to_owned(), source: io::ErrorKind::NotFound.into() };
         let found = self.get(key)?.ok_or_else(missing)?;
@@ -105,7 +105,7 @@ impl ObjectEngine for MemoryEngine {
         Ok(part.ok_or_else(short)?.to_vec())
     }
 
-    fn revalidate(&self, key: &str, tag: &ObjectTag) -> Result<Revalidation> {
+    fn revalidate(&self, key: &str, tag: &ObjectChangeTag) -> Result<Revalidation> {
         Ok(match self.get(key)? {
             None => Revalidation::Gone,
             Some(found) if found.tag == *tag => Revalidation::Same,
@@ -113,7 +113,7 @@ impl ObjectEngine for MemoryEngine {
         })
     }
 
-    fn put_many(&self, puts: Vec<ObjectPut>) -> Result<Vec<ObjectTag>> {
+    fn put_many(&self, puts: Vec<ObjectPut>) -> Result<Vec<ObjectChangeTag>> {
         self.counters.wave(&self.counters.puts, puts.len());
         let put = |put: ObjectPut| {
             let mut objects = self.objects.lock();
@@ -122,12 +122,12 @@ impl ObjectEngine for MemoryEngine {
             let tag = objects.next_tag;
             RequestCounters::add_bytes(&self.counters.bytes_written, put.bytes.len());
             objects.objects.insert(put.key, (put.bytes.into(), tag));
-            Ok(ObjectTag(tag.to_string()))
+            Ok(ObjectChangeTag(tag.to_string()))
         };
         puts.into_iter().map(put).collect()
     }
 
-    fn put_documents(&self, puts: Vec<DocumentPut>) -> Result<Vec<ObjectTag>> {
+    fn put_documents(&self, puts: Vec<DocumentPut>) -> Result<Vec<ObjectChangeTag>> {
         for DocumentPut { object, replaces } in &puts {
             let found = self.objects.lock().fetch(&object.key);
             if replaces.is_some() && found.map(|found| found.tag) != *replaces {
@@ -152,7 +152,7 @@ impl ObjectEngine for MemoryEngine {
         let objects = self.objects.lock();
         let found = objects.objects.range(prefix.to_owned()..).take_while(|(key, _)| key.starts_with(prefix));
         Ok(found
-            .map(|(key, (bytes, _))| ListedObject { key: key.clone(), bytes: bytes.len() as u64, modified: None })
+            .map(|(key, (bytes, _))| ListedObject { key: key.clone(), size: bytes.len() as u64, modified: None })
             .collect())
     }
 

@@ -25,7 +25,7 @@ pub use memory::MemoryEngine;
 
 /// What changes when an object is written again.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct ObjectTag(pub String);
+pub struct ObjectChangeTag(pub String);
 
 /// An object that was read.
 #[derive(Debug, Clone)]
@@ -33,7 +33,7 @@ pub struct FetchedObject {
     /// The bytes.
     pub bytes: Arc<[u8]>,
     /// Its tag.
-    pub tag: ObjectTag,
+    pub tag: ObjectChangeTag,
 }
 
 /// An object that is to be written.
@@ -51,7 +51,7 @@ pub struct DocumentPut {
     /// The object.
     pub object: ObjectPut,
     /// The state that it replaces; `None`: it is new, or whatever is there is replaced.
-    pub replaces: Option<ObjectTag>,
+    pub replaces: Option<ObjectChangeTag>,
 }
 
 /// An object in a listing.
@@ -60,7 +60,7 @@ pub struct ListedObject {
     /// The key.
     pub key: String,
     /// Its size (bytes).
-    pub bytes: u64,
+    pub size: u64,
     /// When it was written; `None` if nobody knows.
     pub modified: Option<SystemTime>,
 }
@@ -129,26 +129,26 @@ pub trait ObjectEngine: Send + Sync + fmt::Debug {
     ///
     /// # Errors
     /// [`h5live_model::Error::Unsupported`] for another bucket; [`h5live_model::Error::Store`], also if the bytes are not there.
-    fn get_range(&self, uri: &str, start: u64, bytes: u64) -> Result<Vec<u8>>;
+    fn get_file_range(&self, uri: &str, start: u64, len: u64) -> Result<Vec<u8>>;
 
     /// What is there of an object whose tag is known.
     ///
     /// # Errors
     /// [`h5live_model::Error::Store`].
-    fn revalidate(&self, key: &str, tag: &ObjectTag) -> Result<Revalidation>;
+    fn revalidate(&self, key: &str, tag: &ObjectChangeTag) -> Result<Revalidation>;
 
     /// Writes several objects, in one wave of requests. Each is written at once. Returns their tags.
     ///
     /// # Errors
     /// [`h5live_model::Error::Store`]; some may have been written.
-    fn put_many(&self, puts: Vec<ObjectPut>) -> Result<Vec<ObjectTag>>;
+    fn put_many(&self, puts: Vec<ObjectPut>) -> Result<Vec<ObjectChangeTag>>;
 
     /// The same for documents. An engine that has conditional writes refuses to replace another state than the one that is
     /// named.
     ///
     /// # Errors
     /// [`HsdsError::DocumentChanged`](crate::HsdsError::DocumentChanged), and as [`ObjectEngine::put_many`].
-    fn put_documents(&self, puts: Vec<DocumentPut>) -> Result<Vec<ObjectTag>>;
+    fn put_documents(&self, puts: Vec<DocumentPut>) -> Result<Vec<ObjectChangeTag>>;
 
     /// Deletes several objects. Those that are not there are passed over.
     ///
@@ -195,7 +195,7 @@ pub trait ObjectEngine: Send + Sync + fmt::Debug {
     ///
     /// # Errors
     /// [`h5live_model::Error::Store`].
-    fn domain_keys(&self) -> Result<Vec<String>> {
+    fn all_domain_keys(&self) -> Result<Vec<String>> {
         let listed = self.list("")?.into_iter().map(|object| object.key);
         Ok(listed.filter(|key| is_domain_key(key)).collect())
     }
@@ -229,7 +229,7 @@ pub trait ObjectEngine: Send + Sync + fmt::Debug {
     ///
     /// # Errors
     /// [`h5live_model::Error::Store`].
-    fn remove_unfinished(&self) -> Result<()> {
+    fn remove_unfinished_writes(&self) -> Result<()> {
         Ok(())
     }
 

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::json::Members;
 
 /// The rights of all users that are not named.
-pub const DEFAULT_USER: &str = "default";
+pub const DEFAULT_ACL_USER: &str = "default";
 
 /// A right.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -78,8 +78,8 @@ impl AccessRights {
     }
 
     /// The rights of a user with an object, if it has rights; those of nobody named, if the user is not.
-    pub fn of_user(members: &Members, user: &str) -> Option<Self> {
+    pub fn effective_for_user(members: &Members, user: &str) -> Option<Self> {
         let acls = members.get("acls")?.as_object()?;
-        Some(acls.get(user).or(acls.get(DEFAULT_USER)).map(AccessRights::from_json).unwrap_or_default())
+        Some(acls.get(user).or(acls.get(DEFAULT_ACL_USER)).map(AccessRights::from_json).unwrap_or_default())
     }
 }

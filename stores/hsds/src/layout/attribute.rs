@@ -4,7 +4,7 @@ use h5live_model::{Dataspace, Datatype, ObjectId};
 use serde_json::Value;
 
 use super::dataspace::{get_shape, put_shape};
-use super::datatype::{datatype_from_base64, datatype_from_json, datatype_to_base64, datatype_to_json};
+use super::datatype::{datatype_from_base64, datatype_from_json, datatype_to_base64, nearest_datatype_to_json};
 use super::elements::{ElementCodec, StoredTokenNumbers, VarLenContent};
 use super::error::{LayoutError, Result};
 use super::extras::{h5live_member, set_h5live_member};
@@ -29,7 +29,7 @@ pub struct DatatypeAndCommittedId {
 /// # Errors
 /// [`LayoutError::Encode`].
 pub fn put_type(members: &mut Members, domain: DomainId, used: &DatatypeAndCommittedId) -> Result<()> {
-    let mut shown = datatype_to_json(&used.datatype);
+    let mut shown = nearest_datatype_to_json(&used.datatype);
     let is_exact = datatype_from_json(&shown).is_ok_and(|again| again == used.datatype);
     if let (Some(id), Some(shown)) = (used.committed, shown.as_object_mut()) {
         shown.insert("id".to_owned(), domain.text(id).into());
@@ -51,7 +51,8 @@ pub fn get_type(members: &Members, domain: DomainId) -> Result<DatatypeAndCommit
     let committed = json.get("id").and_then(Value::as_str).map(|id| domain.parse_own(id)).transpose()?;
     let shown = datatype_from_json(json)?;
     let exact = h5live_member(members, "type").and_then(Value::as_str).map(datatype_from_base64).transpose()?;
-    let is_shown = |exact: &Datatype| datatype_from_json(&datatype_to_json(exact)).is_ok_and(|again| again == shown);
+    let is_shown =
+        |exact: &Datatype| datatype_from_json(&nearest_datatype_to_json(exact)).is_ok_and(|again| again == shown);
     Ok(DatatypeAndCommittedId { datatype: exact.filter(is_shown).unwrap_or(shown), committed })
 }
 
@@ -59,18 +60,18 @@ pub fn get_type(members: &Members, domain: DomainId) -> Result<DatatypeAndCommit
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AttributeContent {
     /// The type.
-    pub used: DatatypeAndCommittedId,
+    pub datatype: DatatypeAndCommittedId,
     /// The shape.
     pub dataspace: Dataspace,
     /// The elements, as they are stored.
-    pub stored: Vec<u8>,
+    pub stored_elements: Vec<u8>,
     /// The position in the order of creation, if that is kept.
-    pub order: Option<u16>,
+    pub creation_order: Option<u16>,
 }
 
 /// The type that the schema shows of a datatype, as which its stored elements are read.
 pub fn nearest_schema_type(datatype: &Datatype) -> Result<Datatype> {
-    datatype_from_json(&datatype_to_json(datatype))
+    datatype_from_json(&nearest_datatype_to_json(datatype))
 }
 
 impl AttributeContent {
@@ -80,7 +81,7 @@ impl AttributeContent {
     /// [`LayoutError::Encode`].
     pub fn to_json(&self, domain: DomainId, now: f64) -> Result<Value> {
         let mut members = Members::new();
-        put_type(&mut members, domain, &self.used)?;
+        put_type(&mut members, domain, &self.datatype)?;
         put_shape(&mut members, &self.dataspace);
         // A maximum is not valid in an attribute of the schema.
         let shown = members.get_mut("shape").and_then(Value::as_object_mut);
@@ -90,14 +91,18 @@ impl AttributeContent {
         }
         let (value, encoding) = match self.dataspace {
             Dataspace::Null => (Value::Null, None),
-            _ => elements_to_json(&nearest_schema_type(&self.used.datatype)?, self.dataspace.dims(), &self.stored),
+            _ => elements_to_json(
+                &nearest_schema_type(&self.datatype.datatype)?,
+                self.dataspace.dims(),
+                &self.stored_elements,
+            ),
         };
         members.insert("value".to_owned(), value);
         if let Some(encoding) = encoding {
             members.insert("encoding".to_owned(), encoding.into());
         }
         members.insert("created".to_owned(), now.into());
-        if let Some(order) = self.order {
+        if let Some(order) = self.creation_order {
             set_h5live_member(&mut members, "order", order.into());
         }
         Ok(Value::Object(members))
@@ -121,7 +126,7 @@ impl AttributeContent {
             }
         };
         let order = h5live_member(members, "order").and_then(Value::as_u64).and_then(|order| u16::try_from(order).ok());
-        Ok(AttributeContent { used, dataspace, stored, order })
+        Ok(AttributeContent { datatype: used, dataspace, stored_elements: stored, creation_order: order })
     }
 }
 
@@ -157,7 +162,7 @@ mod tests {
     use super::*;
 
     fn stored(json: Value) -> Result<Vec<u8>> {
-        AttributeContent::from_json(DomainId(7), &json).map(|record| record.stored)
+        AttributeContent::from_json(DomainId(7), &json).map(|record| record.stored_elements)
     }
 
     #[test]

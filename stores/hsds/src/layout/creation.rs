@@ -31,13 +31,13 @@ const FILL_TIMES: [(FillTime, &str); 3] = [
 
 /// A dataset, and its fill value as it is stored.
 #[derive(Debug, Clone, PartialEq)]
-pub struct DatasetRecord {
+pub struct StoredDatasetSpec {
     /// The dataset. If elements have variable-length parts, its fill value is not filled in.
     pub spec: DatasetSpec,
     /// The fill value as it is stored, if the dataset has one.
     pub stored_fill: Option<Vec<u8>>,
     /// The class of the layout, if chunks lie in a native file.
-    pub reference_layout: Option<String>,
+    pub native_layout_class: Option<String>,
 }
 
 /// Puts what a dataset is into its object. `stored_fill` is its fill value as it is stored.
@@ -57,7 +57,11 @@ pub fn put_dataset(
         Layout::External(_) => return Err(LayoutError::Unsupported("a dataset in raw files")),
         Layout::Virtual(_) => return Err(LayoutError::Unsupported("a virtual dataset")),
     };
-    put_type(members, domain, &DatatypeAndCommittedId { datatype: spec.datatype.clone(), committed: spec.committed })?;
+    put_type(
+        members,
+        domain,
+        &DatatypeAndCommittedId { datatype: spec.datatype.clone(), committed: spec.committed_datatype },
+    )?;
     put_shape(members, &spec.dataspace);
     let mut creation = json!({"layout": layout});
     let name_of = |names: &[(AllocationTime, &'static str)]| {
@@ -97,7 +101,7 @@ pub fn put_dataset(
 ///
 /// # Errors
 /// [`LayoutError`].
-pub fn get_dataset(members: &Members, domain: DomainId) -> Result<DatasetRecord> {
+pub fn get_dataset(members: &Members, domain: DomainId) -> Result<StoredDatasetSpec> {
     let used = get_type(members, domain)?;
     let dataspace = get_shape(members)?;
     let empty = json!({});
@@ -137,8 +141,16 @@ pub fn get_dataset(members: &Members, domain: DomainId) -> Result<DatasetRecord>
     let unfiltered_partial_chunks =
         h5live_member(members, "unfiltered_edges").and_then(Value::as_bool).unwrap_or(false);
     let DatatypeAndCommittedId { datatype, committed } = used;
-    let spec = DatasetSpec { datatype, committed, dataspace, layout, filters, fill, unfiltered_partial_chunks };
-    Ok(DatasetRecord { spec, stored_fill, reference_layout })
+    let spec = DatasetSpec {
+        datatype,
+        committed_datatype: committed,
+        dataspace,
+        layout,
+        filters,
+        fill,
+        unfiltered_partial_chunks,
+    };
+    Ok(StoredDatasetSpec { spec, stored_fill, native_layout_class: reference_layout })
 }
 
 /// The stored fill value that is zeros and empty sequences, if the type is one of which HSDS takes no such fill value: it
@@ -203,7 +215,7 @@ mod tests {
     fn spec_of(datatype: Datatype) -> DatasetSpec {
         DatasetSpec {
             datatype,
-            committed: None,
+            committed_datatype: None,
             dataspace: Dataspace::Scalar,
             layout: Layout::Contiguous,
             filters: Vec::new(),
@@ -212,7 +224,7 @@ mod tests {
         }
     }
 
-    fn again(spec: &DatasetSpec, stored: &[u8]) -> (Members, DatasetRecord) {
+    fn again(spec: &DatasetSpec, stored: &[u8]) -> (Members, StoredDatasetSpec) {
         let mut members = Members::new();
         put_dataset(&mut members, DOMAIN, spec, Some(stored)).unwrap();
         let record = get_dataset(&members, DOMAIN).unwrap();

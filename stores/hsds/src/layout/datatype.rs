@@ -19,10 +19,14 @@ use super::json::Members;
 
 /// Sizes of elements that lead elsewhere, as they cross the seam. Object references are the 48 bytes of the schema;
 /// others are tokens of a session.
-pub const VLEN_AND_REFERENCE_SIZES: VlenAndReferenceSizes =
-    VlenAndReferenceSizes { vlen: 16, object: OBJECT_REFERENCE_BYTES, region: 16, standard: 16 };
+pub const MODEL_VLEN_AND_REFERENCE_SIZES: VlenAndReferenceSizes = VlenAndReferenceSizes {
+    vlen: 16,
+    object_reference: OBJECT_REFERENCE_SIZE,
+    region_reference: 16,
+    standard_reference: 16,
+};
 /// Bytes of an object reference: an identity as text, filled up with NUL.
-pub const OBJECT_REFERENCE_BYTES: u32 = 48;
+pub const OBJECT_REFERENCE_SIZE: u32 = 48;
 /// Most levels of types in types.
 const MAX_DEPTH: usize = 32;
 /// Most bytes of an element.
@@ -31,8 +35,8 @@ const MAX_ELEMENT_BYTES: u64 = 1 << 31;
 const VARIABLE: &str = "H5T_VARIABLE";
 
 /// The JSON of a datatype: of what comes nearest, if the schema lacks it.
-pub fn datatype_to_json(datatype: &Datatype) -> Value {
-    let base = |base: &Datatype| datatype_to_json(base);
+pub fn nearest_datatype_to_json(datatype: &Datatype) -> Value {
+    let base = |base: &Datatype| nearest_datatype_to_json(base);
     match datatype {
         Datatype::Integer(t) => match standard_integer(t.size, t.order, t.sign) {
             Some((name, standard)) if standard == *datatype => json!({"class": "H5T_INTEGER", "base": name}),
@@ -57,7 +61,7 @@ pub fn datatype_to_json(datatype: &Datatype) -> Value {
         }
         Datatype::Reference(t) => match t.kind {
             ReferenceKind::Object1 => {
-                json!({"class": "H5T_REFERENCE", "base": "H5T_STD_REF_OBJ", "length": OBJECT_REFERENCE_BYTES})
+                json!({"class": "H5T_REFERENCE", "base": "H5T_STD_REF_OBJ", "length": OBJECT_REFERENCE_SIZE})
             }
             ReferenceKind::Region1 => {
                 json!({"class": "H5T_REFERENCE", "base": "H5T_STD_REF_DSETREG", "length": VARIABLE})
@@ -122,8 +126,8 @@ fn array_to_json(t: &ArrayType) -> Value {
         base = &inner.base;
     }
     let shown = match base {
-        Datatype::Enum(of) => datatype_to_json(&of.base),
-        other => datatype_to_json(other),
+        Datatype::Enum(of) => nearest_datatype_to_json(&of.base),
+        other => nearest_datatype_to_json(other),
     };
     let elements = dims.iter().try_fold(1u32, |n, dim| n.checked_mul(*dim));
     match elements.and_then(|elements| elements.checked_mul(base.size())) {
@@ -133,7 +137,7 @@ fn array_to_json(t: &ArrayType) -> Value {
 }
 
 fn enum_to_json(t: &EnumType) -> Value {
-    let base = datatype_to_json(&t.base);
+    let base = nearest_datatype_to_json(&t.base);
     let member = |member: &EnumMember| {
         let value = integer_to_json(&t.base, &member.value)?;
         Some(json!({"name": member.name.to_string(), "value": value}))
@@ -192,7 +196,7 @@ pub fn integer_from_json(datatype: &Datatype, value: &Value) -> Option<Vec<u8>> 
 /// The datatype that a JSON describes; compounds are packed. The name of a type stands for the type.
 ///
 /// # Errors
-/// [`LayoutError::Member`], [`LayoutError::Value`], [`LayoutError::Depth`].
+/// [`LayoutError::Member`], [`LayoutError::Value`], [`LayoutError::DatatypeTooDeep`].
 pub fn datatype_from_json(json: &Value) -> Result<Datatype> {
     at_depth(json, 0)
 }
@@ -200,7 +204,7 @@ pub fn datatype_from_json(json: &Value) -> Result<Datatype> {
 fn at_depth(json: &Value, depth: usize) -> Result<Datatype> {
     const NO_TYPE: LayoutError = LayoutError::Member { member: "type", expected: "a datatype" };
     if depth > MAX_DEPTH {
-        return Err(LayoutError::Depth(MAX_DEPTH));
+        return Err(LayoutError::DatatypeTooDeep(MAX_DEPTH));
     }
     let members = match json {
         Value::String(name) => return named(name),
@@ -215,7 +219,7 @@ fn at_depth(json: &Value, depth: usize) -> Result<Datatype> {
         "H5T_STRING" => string_from_json(members)?,
         "H5T_VLEN" => {
             let base = Box::new(base("base")?);
-            Datatype::VarLen(VarLenType { kind: VarLenKind::Sequence, size: VLEN_AND_REFERENCE_SIZES.vlen, base })
+            Datatype::VarLen(VarLenType { kind: VarLenKind::Sequence, size: MODEL_VLEN_AND_REFERENCE_SIZES.vlen, base })
         }
         "H5T_OPAQUE" => Datatype::Opaque(OpaqueType {
             size: size_of(members, "size")?,
@@ -235,7 +239,7 @@ fn at_depth(json: &Value, depth: usize) -> Result<Datatype> {
 }
 
 fn reference(kind: ReferenceKind) -> Datatype {
-    Datatype::Reference(ReferenceType { kind, size: VLEN_AND_REFERENCE_SIZES.reference_size(kind) })
+    Datatype::Reference(ReferenceType { kind, size: MODEL_VLEN_AND_REFERENCE_SIZES.reference_size(kind) })
 }
 
 /// The type that has a name: `H5T_STD_I32LE`, `H5T_IEEE_F64BE`.
@@ -278,7 +282,7 @@ fn string_from_json(members: &Members) -> Result<Datatype> {
         // As libhdf5 has it.
         let base = Box::new(Datatype::default());
         let kind = VarLenKind::String { padding, character_set };
-        return Ok(Datatype::VarLen(VarLenType { kind, size: VLEN_AND_REFERENCE_SIZES.vlen, base }));
+        return Ok(Datatype::VarLen(VarLenType { kind, size: MODEL_VLEN_AND_REFERENCE_SIZES.vlen, base }));
     }
     Ok(Datatype::String(FixedStringType { size: size_of(members, "length")?, padding, character_set }))
 }
@@ -337,7 +341,7 @@ pub fn datatype_to_base64(datatype: &Datatype) -> Result<String> {
 /// The datatype that a text of [`datatype_to_base64`] is.
 ///
 /// # Errors
-/// [`LayoutError::Datatype`], [`LayoutError::Value`].
+/// [`LayoutError::Decode`], [`LayoutError::Value`].
 pub fn datatype_from_base64(text: &str) -> Result<Datatype> {
     let bytes = BASE64.decode(text).map_err(|_| LayoutError::Value("a text in base 64"))?;
     Ok(decode::<DatatypeMessage>(&bytes, Widths::default())?.datatype)
@@ -350,7 +354,7 @@ mod tests {
     use super::*;
 
     fn reread(datatype: &Datatype) -> Datatype {
-        datatype_from_json(&datatype_to_json(datatype)).unwrap()
+        datatype_from_json(&nearest_datatype_to_json(datatype)).unwrap()
     }
 
     fn members(of: &[(&str, Datatype)]) -> Datatype {
@@ -365,7 +369,7 @@ mod tests {
     fn sequence(base: Datatype) -> Datatype {
         Datatype::VarLen(VarLenType {
             kind: VarLenKind::Sequence,
-            size: VLEN_AND_REFERENCE_SIZES.vlen,
+            size: MODEL_VLEN_AND_REFERENCE_SIZES.vlen,
             base: Box::new(base),
         })
     }

@@ -10,11 +10,11 @@ use serde_json::{Value, json};
 
 use super::access::AccessRights;
 use super::attribute::{AttributeContent, DatatypeAndCommittedId, get_type, put_type};
-use super::creation::{DatasetRecord, get_dataset, put_dataset};
+use super::creation::{StoredDatasetSpec, get_dataset, put_dataset};
 use super::entry_storage::{GivenPositions, created, put_storage, stored_order};
 use super::error::{LayoutError, Result};
 use super::extras::{h5live_member, set_h5live_member};
-use super::filters::{ChunkEncoding, native_filters_to_json};
+use super::filters::{ChunkEncoding, all_hsds_filters_to_json};
 use super::id::{DomainId, kind};
 use super::json::{Members, json_to_bytes, object_member_or_insert, parse_json_object};
 use super::link::{hard_target_of, link_from_json, link_to_json, name_text};
@@ -82,7 +82,7 @@ impl ObjectDocument {
             attribute_shards: None,
             given: GivenPositions::default(),
         };
-        if spec.times {
+        if spec.track_times {
             let now = now as i64;
             found.set_times(&ObjectTimes { access: now, modification: now, change: now, birth: now });
         }
@@ -142,7 +142,7 @@ impl ObjectDocument {
     pub fn spec(&self) -> Result<ObjectSpec> {
         let body = match self.kind() {
             ObjectKind::Group => ObjectKindSpec::Group(GroupSpec { links: self.storage(LinksOrAttributes::Links) }),
-            ObjectKind::Dataset => ObjectKindSpec::Dataset(Box::new(self.dataset()?.spec)),
+            ObjectKind::Dataset => ObjectKindSpec::Dataset(Box::new(self.stored_dataset_spec()?.spec)),
             ObjectKind::Datatype | ObjectKind::Map => {
                 ObjectKindSpec::Datatype(get_type(&self.members, self.domain)?.datatype)
             }
@@ -150,7 +150,7 @@ impl ObjectDocument {
         Ok(ObjectSpec {
             body,
             attributes: self.attribute_storage(),
-            times: self.times().is_some(),
+            track_times: self.times().is_some(),
             large_attributes: h5live_member(&self.members, "large_attributes")
                 .and_then(Value::as_bool)
                 .unwrap_or(false),
@@ -161,14 +161,14 @@ impl ObjectDocument {
     ///
     /// # Errors
     /// [`LayoutError`].
-    pub fn dataset(&self) -> Result<DatasetRecord> {
+    pub fn stored_dataset_spec(&self) -> Result<StoredDatasetSpec> {
         get_dataset(&self.members, self.domain)
     }
 
     /// How the chunks of a dataset are stored whose elements take so many bytes when stored.
-    pub fn chunk_encoding(&self, element_bytes: Option<usize>) -> ChunkEncoding {
+    pub fn chunk_encoding(&self, stored_element_size: Option<usize>) -> ChunkEncoding {
         let filters = self.members.get("creationProperties").and_then(|creation| creation.get("filters"));
-        ChunkEncoding::new(filters, element_bytes)
+        ChunkEncoding::new(filters, stored_element_size)
     }
 
     /// Over how many folders the chunks of a dataset are spread; fewer than two are none. The layout among the creation
@@ -198,7 +198,7 @@ impl ObjectDocument {
         let creation = object_member_or_insert(&mut self.members, "creationProperties")?;
         creation.insert("layout".to_owned(), layout);
         if !filters.is_empty() {
-            creation.insert("filters".to_owned(), native_filters_to_json(filters));
+            creation.insert("filters".to_owned(), all_hsds_filters_to_json(filters));
         }
         Ok(())
     }
@@ -215,7 +215,7 @@ impl ObjectDocument {
 
     /// What a user may do with the object, if it has rights of its own.
     pub fn access(&self, user: &str) -> Option<AccessRights> {
-        AccessRights::of_user(&self.members, user)
+        AccessRights::effective_for_user(&self.members, user)
     }
 
     /// How attributes are kept.
@@ -336,11 +336,11 @@ impl ObjectDocument {
         let Some(name) = name.as_str() else { return Ok(None) };
         let attribute = self.entry(LinksOrAttributes::Attributes, name)?;
         let mut record = attribute.map(|json| AttributeContent::from_json(self.domain, json)).transpose()?;
-        if let Some(record) = record.as_mut().filter(|record| record.order.is_none())
+        if let Some(record) = record.as_mut().filter(|record| record.creation_order.is_none())
             && self.keeps_order(LinksOrAttributes::Attributes)
         {
             let given = self.given_positions(LinksOrAttributes::Attributes)?;
-            record.order = given.get(name).and_then(|position| u16::try_from(*position).ok());
+            record.creation_order = given.get(name).and_then(|position| u16::try_from(*position).ok());
         }
         Ok(record)
     }
@@ -368,7 +368,7 @@ impl ObjectDocument {
     pub fn set_attribute(&mut self, name: &Name, record: &AttributeContent, now: f64) -> Result<()> {
         let text = name_text(name)?.to_owned();
         let full = || LayoutError::Unsupported("the order of more than 65536 attributes");
-        let mut record = AttributeContent { order: None, ..record.clone() };
+        let mut record = AttributeContent { creation_order: None, ..record.clone() };
         record.to_json(self.domain, now)?;
         let old = self.entry(LinksOrAttributes::Attributes, &text)?.map(|old| (stored_order(old), created(old)));
         let (position, time) = match old {
@@ -381,7 +381,7 @@ impl ObjectDocument {
                 self.take_position(LinksOrAttributes::Attributes, now)?
             }
         };
-        record.order = position.map(u16::try_from).transpose().map_err(|_| full())?;
+        record.creation_order = position.map(u16::try_from).transpose().map_err(|_| full())?;
         let json = record.to_json(self.domain, time)?;
         self.put_entry(LinksOrAttributes::Attributes, text, json)
     }
@@ -398,7 +398,7 @@ impl ObjectDocument {
     ///
     /// # Errors
     /// [`LayoutError`].
-    pub fn committed_type(&self) -> Result<Datatype> {
+    pub fn datatype(&self) -> Result<Datatype> {
         Ok(get_type(&self.members, self.domain)?.datatype)
     }
 }

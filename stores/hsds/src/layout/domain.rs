@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::LayoutError;
-use super::access::{AccessRights, DEFAULT_USER};
+use super::access::{AccessRights, DEFAULT_ACL_USER};
 use super::error::Result;
 use super::id::DomainId;
 use super::json::{Members, json_to_bytes, object_member_or_insert, parse_json_object, text_member};
@@ -20,7 +20,7 @@ impl DomainDocument {
             members.insert("root".to_owned(), root.text(root.root()).into());
         }
         members.insert("owner".to_owned(), owner.into());
-        let acls = json!({owner: AccessRights::ALL.to_json(), DEFAULT_USER: AccessRights::READ.to_json()});
+        let acls = json!({owner: AccessRights::ALL.to_json(), DEFAULT_ACL_USER: AccessRights::READ.to_json()});
         members.insert("acls".to_owned(), acls);
         members.insert("created".to_owned(), now.into());
         members.insert("lastModified".to_owned(), now.into());
@@ -70,7 +70,7 @@ impl DomainDocument {
 
     /// What a user may do. A domain without rights gives none.
     pub fn access(&self, user: &str) -> AccessRights {
-        AccessRights::of_user(&self.0, user).unwrap_or_default()
+        AccessRights::effective_for_user(&self.0, user).unwrap_or_default()
     }
 
     /// The users that have rights, with these.

@@ -26,7 +26,7 @@ pub struct VarLenToken {
     /// The stored elements in which it is; 0 if it has no bytes.
     pub holder: u32,
     /// The version of these.
-    pub version: u32,
+    pub holder_version: u32,
     /// Which of them it is.
     pub number: u32,
 }
@@ -35,15 +35,15 @@ impl VarLenToken {
     /// Reads a token.
     ///
     /// # Errors
-    /// [`LayoutError::Length`].
+    /// [`LayoutError::LengthMismatch`].
     pub fn decode(bytes: &[u8]) -> Result<Self> {
-        let wrong = LayoutError::Length { expected: TOKEN_BYTES, found: bytes.len() };
+        let wrong = LayoutError::LengthMismatch { expected: TOKEN_BYTES, found: bytes.len() };
         let (words, rest) = bytes.as_chunks::<4>();
         match (words, rest) {
             ([count, holder, version, number], []) => Ok(VarLenToken {
                 count: u32::from_le_bytes(*count),
                 holder: u32::from_le_bytes(*holder),
-                version: u32::from_le_bytes(*version),
+                holder_version: u32::from_le_bytes(*version),
                 number: u32::from_le_bytes(*number),
             }),
             _ => Err(wrong),
@@ -54,7 +54,7 @@ impl VarLenToken {
     pub fn encode(self) -> [u8; TOKEN_BYTES] {
         let mut bytes = [0; TOKEN_BYTES];
         for (word, number) in
-            bytes.as_chunks_mut::<4>().0.iter_mut().zip([self.count, self.holder, self.version, self.number])
+            bytes.as_chunks_mut::<4>().0.iter_mut().zip([self.count, self.holder, self.holder_version, self.number])
         {
             *word = number.to_le_bytes();
         }
@@ -73,7 +73,7 @@ pub enum VarLenContent {
     /// The bytes, as they are stored.
     Stored(Vec<u8>),
     /// Base elements, as they cross the seam.
-    Seam(Arc<[u8]>),
+    ModelElements(Arc<[u8]>),
 }
 
 /// How elements of a datatype are stored.
@@ -117,7 +117,8 @@ struct StoredReader<'a> {
 impl<'a> StoredReader<'a> {
     fn take(&mut self, len: usize) -> Result<&'a [u8]> {
         let end = self.at.saturating_add(len);
-        let taken = self.all.get(self.at..end).ok_or(LayoutError::Length { expected: end, found: self.all.len() })?;
+        let taken =
+            self.all.get(self.at..end).ok_or(LayoutError::LengthMismatch { expected: end, found: self.all.len() })?;
         self.at = end;
         Ok(taken)
     }
@@ -125,7 +126,7 @@ impl<'a> StoredReader<'a> {
     fn take_length(&mut self) -> Result<usize> {
         let bytes = self.take(LENGTH_BYTES)?;
         let length = bytes.first_chunk().map_or(0, |bytes| i32::from_le_bytes(*bytes));
-        usize::try_from(length).map_err(|_| LayoutError::ElementLength(length.into()))
+        usize::try_from(length).map_err(|_| LayoutError::InvalidVarLenLength(length.into()))
     }
 }
 
@@ -155,7 +156,7 @@ impl Numbering<'_> {
         Ok(if count == 0 {
             VarLenToken::default()
         } else {
-            VarLenToken { count, holder: self.holder, version: self.version, number }
+            VarLenToken { count, holder: self.holder, holder_version: self.version, number }
         })
     }
 }
@@ -199,9 +200,9 @@ impl ElementCodec {
     /// Elements as they cross the seam, from all of `stored`, which are `count`.
     ///
     /// # Errors
-    /// [`LayoutError::Length`], [`LayoutError::ElementLength`].
+    /// [`LayoutError::LengthMismatch`], [`LayoutError::InvalidVarLenLength`].
     pub fn unpack(&self, stored: &[u8], count: usize, holder: u32, version: u32, into: &mut [u8]) -> Result<()> {
-        let wrong = |expected| LayoutError::Length { expected, found: stored.len() };
+        let wrong = |expected| LayoutError::LengthMismatch { expected, found: stored.len() };
         if self.is_verbatim() {
             if stored.len() != into.len() {
                 return Err(wrong(into.len()));
@@ -259,7 +260,7 @@ impl ElementCodec {
             return if len.is_multiple_of(stored) {
                 Ok(len / stored)
             } else {
-                Err(LayoutError::ElementLength(len as i64))
+                Err(LayoutError::InvalidVarLenLength(len as i64))
             };
         }
         let mut count = 0;
@@ -367,8 +368,8 @@ fn pack_variable<E: From<LayoutError>>(
     }
     tokens.numbers.push((token, number));
     match (content(token)?, base) {
-        (VarLenContent::Seam(elements), Some(base)) => base.pack(&elements, content, tokens, out)?,
-        (VarLenContent::Seam(elements), None) => out.extend_from_slice(&elements),
+        (VarLenContent::ModelElements(elements), Some(base)) => base.pack(&elements, content, tokens, out)?,
+        (VarLenContent::ModelElements(elements), None) => out.extend_from_slice(&elements),
         (VarLenContent::Stored(bytes), base) => {
             if let Some(base) = base {
                 let mut numbering = Numbering { holder: 0, version: 0, next: tokens.next, table: None };
@@ -379,7 +380,7 @@ fn pack_variable<E: From<LayoutError>>(
         }
     }
     let len = out.len() - start - LENGTH_BYTES;
-    let length = i32::try_from(len).map_err(|_| LayoutError::ElementLength(len as i64))?;
+    let length = i32::try_from(len).map_err(|_| LayoutError::InvalidVarLenLength(len as i64))?;
     if let Some(place) = out.get_mut(start..start + LENGTH_BYTES) {
         place.copy_from_slice(&length.to_le_bytes());
     }
@@ -405,12 +406,12 @@ impl VarLenElementTable {
     ///
     /// # Errors
     /// As [`ElementCodec::unpack`].
-    pub fn base_elements(&self, token: VarLenToken, stored: &[u8]) -> Result<Vec<u8>> {
+    pub fn unpack_base_elements(&self, token: VarLenToken, stored: &[u8]) -> Result<Vec<u8>> {
         const GONE: LayoutError = LayoutError::Value("an element that is there");
         let node = self.0.get(token.number as usize).ok_or(GONE)?;
         let bytes = self.stored_bytes(token.number, stored).ok_or(GONE)?;
         let Some(base) = node.base.as_ref().filter(|base| !base.is_verbatim()) else { return Ok(bytes.to_vec()) };
-        let (holder, version) = (token.holder, token.version);
+        let (holder, version) = (token.holder, token.holder_version);
         let mut numbering = Numbering { holder, version, next: token.number.saturating_add(1), table: None };
         let mut from = StoredReader { all: bytes, at: 0 };
         let mut elements = Vec::new();

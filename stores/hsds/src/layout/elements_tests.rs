@@ -24,13 +24,13 @@ fn compound(size: u32, members: &[(u32, Datatype)]) -> Datatype {
 }
 
 fn token(number: u32, count: u32) -> VarLenToken {
-    VarLenToken { count, holder: u32::MAX, version: 0, number }
+    VarLenToken { count, holder: u32::MAX, holder_version: 0, number }
 }
 
 fn pack(codec: &ElementCodec, elements: &[u8], contents: &HashMap<u32, Vec<u8>>) -> Vec<u8> {
     let (mut out, mut tokens) = (Vec::new(), StoredTokenNumbers::default());
     let mut content =
-        |token: VarLenToken| Ok::<_, LayoutError>(VarLenContent::Seam(contents[&token.number][..].into()));
+        |token: VarLenToken| Ok::<_, LayoutError>(VarLenContent::ModelElements(contents[&token.number][..].into()));
     codec.pack(elements, &mut content, &mut tokens, &mut out).unwrap();
     out
 }
@@ -82,17 +82,17 @@ fn variable_length_elements_are_stored_in_their_place() {
     codec.unpack(&stored, 1, 3, 4, &mut again).unwrap();
     let table = codec.varlen_element_table(&stored, 1).unwrap();
     let outer = VarLenToken::decode(&again[2..18]).unwrap();
-    assert_eq!(outer, VarLenToken { count: 2, holder: 3, version: 4, number: 0 });
-    let records = table.base_elements(outer, &stored).unwrap();
+    assert_eq!(outer, VarLenToken { count: 2, holder: 3, holder_version: 4, number: 0 });
+    let records = table.unpack_base_elements(outer, &stored).unwrap();
     let within: Vec<VarLenToken> =
         records.chunks_exact(18).map(|record| VarLenToken::decode(&record[2..]).unwrap()).collect();
     assert_eq!(within.iter().map(|token| token.number).collect::<Vec<_>>(), [1, 2]);
-    assert_eq!(table.base_elements(within[0], &stored).unwrap(), [1, 0, 2, 0]);
-    assert_eq!(table.base_elements(within[1], &stored).unwrap(), [3, 0]);
+    assert_eq!(table.unpack_base_elements(within[0], &stored).unwrap(), [1, 0, 2, 0]);
+    assert_eq!(table.unpack_base_elements(within[1], &stored).unwrap(), [3, 0]);
     assert_eq!(VarLenToken::decode(&again[18..34]).unwrap(), VarLenToken::default());
     let last = VarLenToken::decode(&again[34..]).unwrap();
     assert_eq!((last.count, last.number), (3, 4));
-    assert_eq!(table.base_elements(last, &stored).unwrap(), [7, 0, 7, 0, 7, 0]);
+    assert_eq!(table.unpack_base_elements(last, &stored).unwrap(), [7, 0, 7, 0, 7, 0]);
     // What was read is stored as it was.
     let (mut out, mut tokens) = (Vec::new(), StoredTokenNumbers::default());
     let mut content = |token: VarLenToken| {

@@ -114,9 +114,9 @@ impl ObjectDocument {
     }
 
     /// The shards that have to be read before something is known of the object.
-    pub fn missing_shards(&self, query: EntryQuery<'_>) -> Vec<ShardId> {
+    pub fn unloaded_shards(&self, query: EntryQuery<'_>) -> Vec<ShardId> {
         let missing = |class: LinksOrAttributes, name: Option<&str>| {
-            self.sharded(class).map(|sharded| sharded.missing_shards(name)).unwrap_or_default()
+            self.sharded(class).map(|sharded| sharded.unloaded_shards(name)).unwrap_or_default()
         };
         match query {
             // No name that is no UTF-8 is in a document.
@@ -160,7 +160,7 @@ impl ObjectDocument {
     /// have to be read.
     pub fn needs_resharding(&self, class: LinksOrAttributes, sharding: ShardingThreshold) -> bool {
         match self.sharded(class) {
-            Some(sharded) => sharded.new_shard_count(sharding).is_some(),
+            Some(sharded) => sharded.wanted_shard_count(sharding).is_some(),
             None => {
                 let own = self.members.get(class.json_member()).and_then(Value::as_object).map_or(0, Members::len);
                 sharding.above > 0 && own as u64 > sharding.above
@@ -174,7 +174,7 @@ impl ObjectDocument {
     /// [`LayoutError::ShardNotRead`](super::LayoutError::ShardNotRead).
     pub fn reshard_if_needed(&mut self, class: LinksOrAttributes, sharding: ShardingThreshold) -> Result<Vec<ShardId>> {
         if let Some(sharded) = self.sharded_mut(class) {
-            let wanted = sharded.new_shard_count(sharding);
+            let wanted = sharded.wanted_shard_count(sharding);
             return wanted.map_or(Ok(Vec::new()), |shards| sharded.reshard(shards));
         }
         if let Some(spread) = move_entries_to_shards(class, &mut self.members, sharding) {
@@ -189,11 +189,11 @@ impl ObjectDocument {
     }
 
     /// Gives each shard that has changed this new generation, in the table as well.
-    pub fn assign_shard_generation(&mut self, generation: u64) -> ShardChanges {
+    pub fn stage_changed_shards(&mut self, generation: u64) -> ShardChanges {
         let (mut all, domain, id) = (ShardChanges::default(), self.domain, self.id);
         for class in LinksOrAttributes::BOTH {
             let Some(sharded) = self.sharded_mut(class) else { continue };
-            let changes = sharded.assign_generation(domain, id, generation);
+            let changes = sharded.stage_changes(domain, id, generation);
             all.puts.extend(changes.puts);
             all.old.extend(changes.old);
             let table = sharded.table();

@@ -29,7 +29,7 @@ pub enum LayoutError {
     NoShard,
     /// A name in a shard belongs to another one.
     #[error("the name {0:?} does not belong to this shard")]
-    ShardName(String),
+    EntryInWrongShard(String),
     /// A shard that is asked for was not read.
     #[error("a shard of its {0} was not read")]
     ShardNotRead(&'static str),
@@ -38,7 +38,7 @@ pub enum LayoutError {
     Value(&'static str),
     /// Elements end in their middle, or go on after their end.
     #[error("the elements take {expected} bytes, but {found} are there")]
-    Length {
+    LengthMismatch {
         /// Bytes that the elements take, as far as that is known.
         expected: usize,
         /// Bytes that are there.
@@ -46,13 +46,13 @@ pub enum LayoutError {
     },
     /// The length of a variable-length element makes no sense.
     #[error("an element states a length of {0} bytes")]
-    ElementLength(i64),
+    InvalidVarLenLength(i64),
     /// A type is nested too deeply.
     #[error("a type is nested more than {0} levels deep")]
-    Depth(usize),
+    DatatypeTooDeep(usize),
     /// A datatype is not one that the member says.
     #[error("the exact datatype is damaged: {0}")]
-    Datatype(#[from] h5live_format::DecodeError),
+    Decode(#[from] h5live_format::DecodeError),
     /// A datatype cannot be encoded.
     #[error("the datatype cannot be encoded: {0}")]
     Encode(#[from] h5live_format::EncodeError),

@@ -129,7 +129,7 @@ pub fn hsds_filters_to_json(filters: &[FilterSpec]) -> Value {
 }
 
 /// All filters: those of chunks in a native file, where each was applied.
-pub fn native_filters_to_json(filters: &[FilterSpec]) -> Value {
+pub fn all_hsds_filters_to_json(filters: &[FilterSpec]) -> Value {
     filters.iter().map(filter_to_json).collect()
 }
 

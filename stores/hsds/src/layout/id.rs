@@ -165,7 +165,7 @@ impl DomainId {
         let (number, generation) = name.strip_suffix(".json")?.split_once('-')?;
         let shard = ShardId { class, number: number.parse().ok()?, generation: parse_generation(generation)? };
         let files = [".group.json", ".dataset.json", ".datatype.json"];
-        let id = files.iter().find_map(|file| self.object_of_key(&format!("{folder}/{file}")))?;
+        let id = files.iter().find_map(|file| self.object_of_document_key(&format!("{folder}/{file}")))?;
         Some((id, shard)).filter(|(id, shard)| self.shard_key(*id, *shard) == key)
     }
 
@@ -189,7 +189,7 @@ impl DomainId {
     }
 
     /// The object whose description has this key.
-    pub fn object_of_key(self, key: &str) -> Option<ObjectId> {
+    pub fn object_of_document_key(self, key: &str) -> Option<ObjectId> {
         let rest = key.strip_prefix(&format!("db/{self}/"))?;
         if rest == ".group.json" {
             return Some(self.root());
@@ -217,7 +217,7 @@ fn partition(coord: &ChunkCoord, partitions: u64) -> u64 {
 
 /// The coordinate of the chunk whose key ends with `key_suffix` behind the folder of its dataset, of so many dimensions. It may lie
 /// in the folder of a partition.
-pub fn chunk_of_key(key_suffix: &str, rank: usize) -> Option<ChunkCoord> {
+pub fn chunk_of_key_suffix(key_suffix: &str, rank: usize) -> Option<ChunkCoord> {
     let Some((folder, name)) = key_suffix.split_once('/') else { return chunk_of_name(key_suffix, rank) };
     let digits = folder.strip_prefix('p')?;
     let is_partition = !digits.is_empty() && digits.bytes().all(|digit| digit.is_ascii_digit());
@@ -295,7 +295,7 @@ mod tests {
         ];
         for (id, key) in keys {
             assert_eq!(DOMAIN.key(id), key);
-            assert_eq!(DOMAIN.object_of_key(key), Some(id));
+            assert_eq!(DOMAIN.object_of_document_key(key), Some(id));
         }
         let chunk_of =
             |at: &[u64], partitions| DOMAIN.chunk_key(id(ObjectKind::Dataset), &ChunkCoord::new(at), partitions);
@@ -307,11 +307,11 @@ mod tests {
         assert!(chunk_of(&[u64::MAX; 12], u64::MAX).contains("/p0/"));
         assert_eq!(chunk(&[1, 30]), "db/b03b24ef-69f244b6/d/acd9-4df97b-37122a/1_30");
         assert_eq!(chunk(&[]), "db/b03b24ef-69f244b6/d/acd9-4df97b-37122a/0");
-        assert_eq!(DOMAIN.object_of_key(&chunk(&[1])), None);
-        assert_eq!(chunk_of_key("p12/1_30", 2), Some(ChunkCoord::new(&[1, 30])));
-        assert_eq!(chunk_of_key("1_30", 2), Some(ChunkCoord::new(&[1, 30])));
+        assert_eq!(DOMAIN.object_of_document_key(&chunk(&[1])), None);
+        assert_eq!(chunk_of_key_suffix("p12/1_30", 2), Some(ChunkCoord::new(&[1, 30])));
+        assert_eq!(chunk_of_key_suffix("1_30", 2), Some(ChunkCoord::new(&[1, 30])));
         for rest in ["p/1_30", "q1/1_30", "p1/2/3", "p1x/1_30", "p1/", "/1_30"] {
-            assert_eq!(chunk_of_key(rest, 2), None, "{rest}");
+            assert_eq!(chunk_of_key_suffix(rest, 2), None, "{rest}");
         }
         assert_eq!(chunk_of_name("1_30", 2), Some(ChunkCoord::new(&[1, 30])));
         assert_eq!(chunk_of_name("0", 0), Some(ChunkCoord::origin(0)));

@@ -27,9 +27,9 @@ mod shards;
 mod shown_selection;
 mod value;
 
-pub use access::{AccessRights, AclRight, DEFAULT_USER};
+pub use access::{AccessRights, AclRight, DEFAULT_ACL_USER};
 pub use attribute::{AttributeContent, DatatypeAndCommittedId};
-pub use datatype::VLEN_AND_REFERENCE_SIZES;
+pub use datatype::MODEL_VLEN_AND_REFERENCE_SIZES;
 pub use document::ObjectDocument;
 pub use domain::DomainDocument;
 pub use domain_path::{OBJECTS_FOLDER, OWN_PREFIX, check_domain_path};
@@ -37,7 +37,7 @@ pub use elements::{ElementCodec, StoredTokenNumbers, VarLenContent, VarLenElemen
 pub use error::{LayoutError, Result};
 pub use filters::ChunkEncoding;
 pub use frame::{blosc_frame_data_len, uncompressed_blosc_frame};
-pub use id::{DOMAIN_FILE, DomainId, INFO_FILE, SUMMARY_FILES, chunk_of_key, chunk_of_name, kind, object_id};
+pub use id::{DOMAIN_FILE, DomainId, INFO_FILE, SUMMARY_FILES, chunk_of_key_suffix, chunk_of_name, kind, object_id};
 pub use json::Members;
 pub use references::{reference_from_bytes, variable_length_reference_bytes};
 pub use shard_id::{LinksOrAttributes, ShardId};

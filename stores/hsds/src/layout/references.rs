@@ -66,7 +66,7 @@ pub fn variable_length_reference_bytes(
 /// What a reference leads to that has these stored bytes.
 ///
 /// # Errors
-/// [`LayoutError::Value`], [`LayoutError::Id`], [`LayoutError::Datatype`], [`LayoutError::Unsupported`].
+/// [`LayoutError::Value`], [`LayoutError::Id`], [`LayoutError::Decode`], [`LayoutError::Unsupported`].
 pub fn reference_from_bytes(domain: DomainId, kind: ReferenceKind, bytes: &[u8]) -> Result<Referent> {
     if kind == ReferenceKind::Region1 {
         return region_from_bytes(domain, bytes);

@@ -149,7 +149,7 @@ impl ShardedEntries {
     }
 
     /// The shards that have to be read before the entry of this name is known; all entries, if there is no name.
-    pub fn missing_shards(&self, name: Option<&str>) -> Vec<ShardId> {
+    pub fn unloaded_shards(&self, name: Option<&str>) -> Vec<ShardId> {
         let number = name.map(|name| shard_number(name, self.shards.len()));
         let is_missing = |shard: &ShardId| {
             number.is_none_or(|number| number == shard.number)
@@ -251,7 +251,7 @@ impl ShardedEntries {
     }
 
     /// Names the shards that have changed anew.
-    pub fn assign_generation(&mut self, domain: DomainId, id: ObjectId, generation: u64) -> ShardChanges {
+    pub fn stage_changes(&mut self, domain: DomainId, id: ObjectId, generation: u64) -> ShardChanges {
         let (mut changes, class, shards) = (ShardChanges::default(), self.class, self.shards.len());
         for (number, shard) in self.shards.iter_mut().enumerate().filter(|(_, shard)| shard.is_changed) {
             let old = shard.generation.take().map(|generation| ShardId { class, number, generation });
@@ -272,7 +272,7 @@ impl ShardedEntries {
     }
 
     /// Over how many shards the entries should be spread anew; `None`: they stay.
-    pub fn new_shard_count(&self, sharding: ShardingThreshold) -> Option<usize> {
+    pub fn wanted_shard_count(&self, sharding: ShardingThreshold) -> Option<usize> {
         // What a table states counts only as long as it is not known better.
         let count = if self.is_complete() { self.loaded_entries().count() as u64 } else { self.count };
         sharding.shards_for(self.shards.len(), count)
@@ -282,9 +282,9 @@ impl ShardedEntries {
     ///
     /// # Errors
     /// [`LayoutError::ShardNotRead`].
-    pub fn reshard(&mut self, shards: usize) -> Result<Vec<ShardId>> {
+    pub fn reshard(&mut self, shard_count: usize) -> Result<Vec<ShardId>> {
         let entries = self.all()?.map(|(name, value)| (name.clone(), value.clone()));
-        let new = ShardedEntries::spread(self.class, entries, shards);
+        let new = ShardedEntries::spread(self.class, entries, shard_count);
         Ok(std::mem::replace(self, new).shard_ids().collect())
     }
 }
@@ -314,14 +314,14 @@ fn shard_to_bytes(
     json_to_bytes(&members)
 }
 
-/// The entries of a shard, from the bytes of its object; `shards` is the number of all shards.
+/// The entries of a shard, from the bytes of its object; `shard_count` is the number of all shards.
 ///
 /// # Errors
-/// [`LayoutError::Member`], [`LayoutError::ShardName`].
+/// [`LayoutError::Member`], [`LayoutError::EntryInWrongShard`].
 pub fn shard_from_bytes(
     (domain, id): (DomainId, ObjectId),
     shard: ShardId,
-    shards: usize,
+    shard_count: usize,
     bytes: &[u8],
 ) -> Result<Members> {
     let mut members = parse_json_object(bytes)?;
@@ -329,15 +329,15 @@ pub fn shard_from_bytes(
     if members.get("id").and_then(Value::as_str) != Some(domain.text(id).as_str()) {
         return Err(LayoutError::Member { member: "id", expected: "the id of the object whose shard it is" });
     }
-    if !is_number("shard", shard.number) || !is_number("shards", shards) {
+    if !is_number("shard", shard.number) || !is_number("shard_count", shard_count) {
         return Err(LayoutError::Member {
             member: "shard",
             expected: "the number of the shard that the document names",
         });
     }
     let entries = object_member(&members, shard.class.json_member())?;
-    if let Some(name) = entries.keys().find(|name| shard_number(name, shards) != shard.number) {
-        return Err(LayoutError::ShardName(name.chars().take(64).collect()));
+    if let Some(name) = entries.keys().find(|name| shard_number(name, shard_count) != shard.number) {
+        return Err(LayoutError::EntryInWrongShard(name.chars().take(64).collect()));
     }
     match members.remove(shard.class.json_member()) {
         Some(Value::Object(entries)) => Ok(entries),
@@ -369,12 +369,12 @@ mod tests {
     fn a_shard_comes_back_from_its_bytes_and_no_other_is_taken_for_it() {
         let (domain, mut entries) = (DomainId(7), spread(100, 4));
         let id = domain.root();
-        let changes = entries.assign_generation(domain, id, 5);
+        let changes = entries.stage_changes(domain, id, 5);
         assert_eq!((changes.puts.len(), changes.old.len()), (4, 0));
         let mut again = ShardedEntries::from_table(LinksOrAttributes::Links, &entries.table()).unwrap();
-        assert_eq!(again.missing_shards(None).len(), 4);
+        assert_eq!(again.unloaded_shards(None).len(), 4);
         assert!(again.get("n1").is_err() && again.all().is_err());
-        for shard in again.missing_shards(None) {
+        for shard in again.unloaded_shards(None) {
             let bytes = &changes.puts[shard.number].1;
             let found = shard_from_bytes((domain, id), shard, 4, bytes).unwrap();
             let other = ShardId { number: (shard.number + 1) % 4, ..shard };

@@ -35,7 +35,7 @@ pub fn elements_to_json(datatype: &Datatype, dims: &[u64], stored: &[u8]) -> (Va
 /// Stored elements from JSON.
 ///
 /// # Errors
-/// [`LayoutError::Value`], [`LayoutError::Length`].
+/// [`LayoutError::Value`], [`LayoutError::LengthMismatch`].
 pub fn elements_from_json(datatype: &Datatype, dims: &[u64], value: &Value, encoding: Option<&str>) -> Result<Vec<u8>> {
     match encoding {
         Some(BASE64_NAME) => {
@@ -258,7 +258,7 @@ fn element_from_json(datatype: &Datatype, value: &Value, stored: &mut Vec<u8>) -
 }
 
 fn put_variable(bytes: &[u8], stored: &mut Vec<u8>) -> Result<()> {
-    let length = i32::try_from(bytes.len()).map_err(|_| LayoutError::ElementLength(bytes.len() as i64))?;
+    let length = i32::try_from(bytes.len()).map_err(|_| LayoutError::InvalidVarLenLength(bytes.len() as i64))?;
     stored.extend_from_slice(&length.to_le_bytes());
     stored.extend_from_slice(bytes);
     Ok(())
@@ -273,7 +273,8 @@ fn text_from_json(value: &Value, size: usize, stored: &mut Vec<u8>) -> Result<()
 }
 
 fn fill_up(bytes: &[u8], size: usize, stored: &mut Vec<u8>) -> Result<()> {
-    let rest = size.checked_sub(bytes.len()).ok_or(LayoutError::Length { expected: size, found: bytes.len() })?;
+    let rest =
+        size.checked_sub(bytes.len()).ok_or(LayoutError::LengthMismatch { expected: size, found: bytes.len() })?;
     stored.extend_from_slice(bytes);
     stored.extend(std::iter::repeat_n(0, rest));
     Ok(())

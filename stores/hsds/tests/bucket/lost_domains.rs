@@ -93,6 +93,6 @@ fn a_domain_that_is_there_keeps_its_objects_and_no_claim() {
     assert_eq!((claims(), lost(&client)), (2, 0), "of the old objects and of the new ones");
     replacing.publish_domain().unwrap();
     assert_eq!((claims(), lost(&client)), (0, 0));
-    replacing.force_close().unwrap();
+    replacing.close_without_commit().unwrap();
     open(&client, DOMAIN, Mode::Write, &long_lease()).unwrap().close().unwrap();
 }

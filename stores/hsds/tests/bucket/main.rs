@@ -22,7 +22,7 @@ use h5live_model::{
     ByteOrder, ChunkBatch, ChunkCoord, ChunkStore, ChunkWrite, DatasetSpec, Dataspace, Datatype, Layout, LinkTarget,
     Mode, NewObject, ObjectId, ObjectSpec, PublishLevel, Result, Shape, Sign, Store, UNLIMITED,
 };
-use h5live_objects::{Cloud, ListEntry, ObjectClient, ObjectOptions, ObjectStoreLocation, ObjectTag};
+use h5live_objects::{Cloud, ListEntry, ObjectChangeTag, ObjectClient, ObjectOptions, ObjectStoreLocation};
 
 use self::shared::request;
 
@@ -39,8 +39,8 @@ fn long_lease() -> BucketOptions {
 }
 
 fn with_lease(period: Duration, takes_over: bool) -> BucketOptions {
-    let lease = LeaseOptions { period, takes_over, is_unfenced: false };
-    BucketOptions { lease, longest_pause: Duration::from_millis(50) }
+    let lease = LeaseOptions { ttl: period, takes_over, is_unfenced: false };
+    BucketOptions { lease, longest_poll_pause: Duration::from_millis(50) }
 }
 
 fn open(client: &ObjectClient, domain: &str, mode: Mode, how: &BucketOptions) -> Result<HsdsStore> {
@@ -83,7 +83,7 @@ fn append(data: &dyn ChunkStore, place: u64) -> Result<()> {
     let bytes = [place.to_le_bytes(), place.to_le_bytes()].concat();
     let writes = [ChunkWrite::Whole { coord: &coord, filter_mask: 0, bytes: &bytes }];
     let publish = Some(PublishLevel::Visible);
-    data.write(&ChunkBatch { writes: &writes, extent: Some(&extent), after: &[], publish })
+    data.write(&ChunkBatch { writes: &writes, extent: Some(&extent), publish_after: &[], publish })
 }
 
 /// The number of chunks of a dataset, each of which has what was appended.
@@ -99,7 +99,7 @@ fn check_appended(data: &dyn ChunkStore) -> u64 {
 }
 
 /// All objects of a bucket with their states.
-fn objects(client: &ObjectClient) -> Vec<(String, ObjectTag)> {
+fn objects(client: &ObjectClient) -> Vec<(String, ObjectChangeTag)> {
     let mut found = Vec::new();
     client
         .list("", &mut |entry| {

@@ -17,9 +17,9 @@ fn requests(counts: &RequestCounts) -> Requests {
 
 /// What an operation adds to the requests of a session.
 fn added(store: &HsdsStore, operation: impl FnOnce()) -> Requests {
-    let before = requests(&store.requests());
+    let before = requests(&store.request_counts());
     operation();
-    let after = requests(&store.requests());
+    let after = requests(&store.request_counts());
     (after.0 - before.0, after.1 - before.1, after.2 - before.2, after.3 - before.3, after.4 - before.4)
 }
 
@@ -47,7 +47,7 @@ fn opening_a_domain_and_listing_its_root_takes_two_requests() {
         true
     };
     reader.for_each_link(reader.session().root, count).unwrap();
-    assert_eq!((requests(&reader.requests()), names), ((2, 0, 0, 0, 2), 1));
+    assert_eq!((requests(&reader.request_counts()), names), ((2, 0, 0, 0, 2), 1));
     assert_eq!(client.counts().total() - before, 2, "each is one request of the object store");
 }
 
@@ -61,7 +61,7 @@ fn a_slice_takes_one_request_for_the_dataset_and_its_chunks_in_one_wave() {
         let data = reader.dataset(id).unwrap();
         let coords: Vec<ChunkCoord> = (2..9).map(|at| ChunkCoord::new(&[at])).collect();
         let wanted: Vec<ChunkReadRequest<'_>> =
-            coords.iter().map(|coord| ChunkReadRequest { coord, part: None }).collect();
+            coords.iter().map(|coord| ChunkReadRequest { coord, byte_range: None }).collect();
         data.read_many(&wanted, 1 << 20, &|_, found| {
             assert!(found.is_some());
             Ok(())

@@ -35,7 +35,7 @@ pub struct StepWriter {
 fn put(data: &dyn ChunkStore, place: u64, value: u64) -> Result<()> {
     let bytes = [value.to_le_bytes(), value.to_le_bytes()].concat();
     let writes = [ChunkWrite::Whole { coord: &ChunkCoord::new(&[place]), filter_mask: 0, bytes: &bytes }];
-    data.write(&ChunkBatch { writes: &writes, extent: None, after: &[], publish: None })
+    data.write(&ChunkBatch { writes: &writes, extent: None, publish_after: &[], publish: None })
 }
 
 fn last_row(number: u64) -> AttributeData {

@@ -32,8 +32,8 @@ pub fn request(mode: Mode, domain: &str) -> HsdsOpenRequest {
         is_draft: false,
         user: None,
         shard_above: 0,
-        metadata_cache: 128 << 20,
+        metadata_cache_bytes: 128 << 20,
         max_allocation: AllocationLimit::default(),
-        unfilter: Arc::new(Filters),
+        filter_engine: Arc::new(Filters),
     }
 }

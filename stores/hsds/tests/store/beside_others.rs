@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use h5live_hsds::HsdsStore;
 use h5live_hsds::engine::{
-    DocumentPut, FetchedObject, ListedObject, MemoryEngine, ObjectEngine, ObjectPut, ObjectSink, ObjectTag,
+    DocumentPut, FetchedObject, ListedObject, MemoryEngine, ObjectChangeTag, ObjectEngine, ObjectPut, ObjectSink,
     RequestCounts, Revalidation,
 };
 use h5live_model::{
@@ -52,10 +52,10 @@ impl ObjectEngine for Interrupted {
     pass_on! {
         get(key: &str) -> Result<Option<FetchedObject>>;
         get_many(keys: &[String], each: &ObjectSink<'_>) -> Result<()>;
-        get_range(uri: &str, start: u64, bytes: u64) -> Result<Vec<u8>>;
-        revalidate(key: &str, tag: &ObjectTag) -> Result<Revalidation>;
+        get_file_range(uri: &str, start: u64, bytes: u64) -> Result<Vec<u8>>;
+        revalidate(key: &str, tag: &ObjectChangeTag) -> Result<Revalidation>;
         delete_many(keys: &[String]) -> Result<()>;
-        put_documents(puts: Vec<DocumentPut>) -> Result<Vec<ObjectTag>>;
+        put_documents(puts: Vec<DocumentPut>) -> Result<Vec<ObjectChangeTag>>;
         list(prefix: &str) -> Result<Vec<ListedObject>>;
         durability() -> DurabilitySupport;
         sync() -> Result<()>;
@@ -65,7 +65,7 @@ impl ObjectEngine for Interrupted {
         counts() -> RequestCounts;
     }
 
-    fn put_many(&self, puts: Vec<ObjectPut>) -> Result<Vec<ObjectTag>> {
+    fn put_many(&self, puts: Vec<ObjectPut>) -> Result<Vec<ObjectChangeTag>> {
         let tags = self.objects.put_many(puts);
         if self.is_armed.swap(false, Ordering::AcqRel) {
             self.step.get().unwrap()();
@@ -101,7 +101,7 @@ fn put(data: &dyn ChunkStore, chunks: Range<u64>, bytes: &[u8]) {
     let writes: Vec<ChunkWrite<'_>> =
         coords.iter().map(|coord| ChunkWrite::Whole { coord, filter_mask: 0, bytes }).collect();
     let extent = [2 * chunks.end];
-    data.write(&ChunkBatch { writes: &writes, extent: Some(&extent), after: &[], publish: None }).unwrap();
+    data.write(&ChunkBatch { writes: &writes, extent: Some(&extent), publish_after: &[], publish: None }).unwrap();
 }
 
 fn read(data: &dyn ChunkStore, at: u64, bytes: Range<usize>) -> Vec<u8> {

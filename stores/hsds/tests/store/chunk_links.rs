@@ -43,7 +43,7 @@ fn file_with(spec: &DatasetSpec, coords: &[ChunkCoord]) -> (Vec<u8>, Vec<StoredC
     let pipeline = Pipeline::new(&spec.filters, &Registry::default()).unwrap();
     let (mut file, mut chunks) = ([&[9; USER_BLOCK], SIGNATURE.as_slice()].concat(), Vec::new());
     for coord in coords {
-        let (stored, filter_mask) = pipeline.encode(&elements(coord, spec.chunk_bytes().unwrap())).unwrap();
+        let (stored, filter_mask) = pipeline.encode(&elements(coord, spec.chunk_bytes_or_total().unwrap())).unwrap();
         let (offset, size) = (Some((file.len() - USER_BLOCK) as u64), stored.len() as u64);
         chunks.push(StoredChunk { coord: coord.clone(), offset, size, filter_mask });
         file.extend(stored);
@@ -69,7 +69,7 @@ fn linked(spec: &DatasetSpec, coords: &[ChunkCoord]) -> (MemoryEngine, Value) {
     let (file, chunks) = file_with(spec, coords);
     engine.put_many(vec![ObjectPut { key: "native.h5".to_owned(), bytes: file }]).unwrap();
     let store = HsdsStore::open(engine.clone(), &request(Mode::CreateNew, "run")).unwrap();
-    let native = store.locate_native_file(URI).unwrap();
+    let native = store.probe_native_file(URI).unwrap();
     store.link_chunks(create(&store, spec), spec, &native, &chunks).unwrap();
     store.close().unwrap();
     let documents = engine.keys().into_iter().filter(|key| key.ends_with(".dataset.json"));
@@ -83,7 +83,7 @@ fn linked(spec: &DatasetSpec, coords: &[ChunkCoord]) -> (MemoryEngine, Value) {
 fn check_read(engine: &MemoryEngine, spec: &DatasetSpec, coords: &[ChunkCoord]) {
     let store = HsdsStore::open(engine.reader(), &request(Mode::Read, "run")).unwrap();
     let data = store.dataset(find(&store)).unwrap();
-    let counts = spec.grid().unwrap().chunk_counts(spec.dataspace.dims());
+    let counts = spec.grid_or_single_chunk().unwrap().chunk_counts(spec.dataspace.dims());
     for number in 0..counts.iter().product::<u64>() {
         let mut rest = number;
         let mut scaled: Vec<u64> = counts
@@ -187,7 +187,7 @@ fn what_cannot_be_read_there_is_refused_with_the_reason_and_nothing_has_changed(
         engine.put_many(vec![ObjectPut { key: "native.h5".to_owned(), bytes: SIGNATURE.to_vec() }]).unwrap();
         let store = HsdsStore::open(engine, &request(Mode::CreateNew, "run")).unwrap();
         let id = create(&store, target);
-        let native = store.locate_native_file(URI).unwrap();
+        let native = store.probe_native_file(URI).unwrap();
         let before = store.spec(id).unwrap();
         let refused = store.link_chunks(id, source, &native, std::slice::from_ref(chunk));
         assert_eq!(store.spec(id).unwrap(), before);
@@ -236,11 +236,11 @@ fn what_is_no_native_file_is_not_linked() {
         engine.put_many(vec![ObjectPut { key: key.to_owned(), bytes }]).unwrap();
     }
     let store = HsdsStore::open(engine, &request(Mode::CreateNew, "run")).unwrap();
-    let said = |uri| store.locate_native_file(uri).unwrap_err().to_string();
+    let said = |uri| store.probe_native_file(uri).unwrap_err().to_string();
     assert!(said("memory/text").contains("memory/text is not an HDF5 file"));
     assert!(said("memory/short").contains("short") && said("memory/none").contains("none"));
     assert!(said("other/late").contains("another bucket"));
-    assert_eq!(store.locate_native_file("memory/late").unwrap().uri(), "memory/late");
+    assert_eq!(store.probe_native_file("memory/late").unwrap().uri(), "memory/late");
 }
 
 #[test]
@@ -249,7 +249,8 @@ fn many_chunks_are_read_at_once_and_the_first_error_ends_it() {
     let coords: Vec<ChunkCoord> = (0..160).filter(|at| at % 3 != 1).map(|at| ChunkCoord::new(&[at])).collect();
     let (engine, _) = linked(&spec, &coords);
     let all: Vec<ChunkCoord> = (0..160).map(|at| ChunkCoord::new(&[at])).collect();
-    let wanted: Vec<ChunkReadRequest<'_>> = all.iter().map(|coord| ChunkReadRequest { coord, part: None }).collect();
+    let wanted: Vec<ChunkReadRequest<'_>> =
+        all.iter().map(|coord| ChunkReadRequest { coord, byte_range: None }).collect();
     let read = || {
         let store = HsdsStore::open(engine.reader(), &request(Mode::Read, "run")).unwrap();
         let found = Mutex::new(vec![None; all.len()]);

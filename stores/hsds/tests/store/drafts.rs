@@ -33,7 +33,12 @@ fn fill(store: &HsdsStore, value: u8) -> Result<()> {
     for at in 0..2 {
         let (coord, bytes) = (ChunkCoord::new(&[at]), [value, at as u8]);
         let writes = [ChunkWrite::Whole { coord: &coord, filter_mask: 0, bytes: &bytes }];
-        data.write(&ChunkBatch { writes: &writes, extent: None, after: &[], publish: Some(PublishLevel::Visible) })?;
+        data.write(&ChunkBatch {
+            writes: &writes,
+            extent: None,
+            publish_after: &[],
+            publish: Some(PublishLevel::Visible),
+        })?;
     }
     Ok(())
 }
@@ -257,7 +262,7 @@ fn sessions_that_end_beside_a_writer_do_not_take_its_folder_away() {
         let put = |value: u8| {
             let coord = ChunkCoord::new(&[0]);
             let writes = [ChunkWrite::Whole { coord: &coord, filter_mask: 0, bytes: &[value, 0] }];
-            data.write(&ChunkBatch { writes: &writes, extent: None, after: &[], publish: None })
+            data.write(&ChunkBatch { writes: &writes, extent: None, publish_after: &[], publish: None })
         };
         let done: Result<Vec<()>> = (0..4000).map(|n| put(n as u8)).collect();
         is_done.store(true, Ordering::Relaxed);

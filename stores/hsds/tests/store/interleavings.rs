@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use h5live_hsds::engine::{
-    DocumentPut, FetchedObject, ListedObject, MemoryEngine, ObjectEngine, ObjectPut, ObjectSink, ObjectTag,
+    DocumentPut, FetchedObject, ListedObject, MemoryEngine, ObjectChangeTag, ObjectEngine, ObjectPut, ObjectSink,
     RequestCounts, Revalidation,
 };
 use h5live_hsds::{HsdsOpenRequest, HsdsStore};
@@ -50,8 +50,8 @@ impl ObjectEngine for Recorder {
     pass_on! {
         get(key: &str) -> Result<Option<FetchedObject>>;
         get_many(keys: &[String], each: &ObjectSink<'_>) -> Result<()>;
-        get_range(uri: &str, start: u64, bytes: u64) -> Result<Vec<u8>>;
-        revalidate(key: &str, tag: &ObjectTag) -> Result<Revalidation>;
+        get_file_range(uri: &str, start: u64, bytes: u64) -> Result<Vec<u8>>;
+        revalidate(key: &str, tag: &ObjectChangeTag) -> Result<Revalidation>;
         list(prefix: &str) -> Result<Vec<ListedObject>>;
         durability() -> DurabilitySupport;
         sync() -> Result<()>;
@@ -61,12 +61,12 @@ impl ObjectEngine for Recorder {
         counts() -> RequestCounts;
     }
 
-    fn put_many(&self, puts: Vec<ObjectPut>) -> Result<Vec<ObjectTag>> {
+    fn put_many(&self, puts: Vec<ObjectPut>) -> Result<Vec<ObjectChangeTag>> {
         self.record(puts.iter().map(|put| (put.key.clone(), Some(put.bytes.clone().into()))));
         self.objects.put_many(puts)
     }
 
-    fn put_documents(&self, puts: Vec<DocumentPut>) -> Result<Vec<ObjectTag>> {
+    fn put_documents(&self, puts: Vec<DocumentPut>) -> Result<Vec<ObjectChangeTag>> {
         self.record(puts.iter().map(|put| (put.object.key.clone(), Some(put.object.bytes.clone().into()))));
         self.objects.put_documents(puts)
     }
@@ -122,7 +122,7 @@ impl Replay {
     fn at(&self, key: &str, done: usize) -> Option<FetchedObject> {
         let changes = self.log[..done].iter().enumerate();
         let (number, change) = changes.rev().find(|(_, change)| change.key == key)?;
-        let tag = ObjectTag(number.to_string());
+        let tag = ObjectChangeTag(number.to_string());
         change.bytes.clone().map(|bytes| FetchedObject { bytes, tag })
     }
 
@@ -144,11 +144,11 @@ impl ObjectEngine for Replay {
         keys.iter().enumerate().try_for_each(|(number, key)| each(number, self.fetch(key)))
     }
 
-    fn get_range(&self, _: &str, _: u64, _: u64) -> Result<Vec<u8>> {
+    fn get_file_range(&self, _: &str, _: u64, _: u64) -> Result<Vec<u8>> {
         Err(Error::Unsupported("files"))
     }
 
-    fn revalidate(&self, key: &str, tag: &ObjectTag) -> Result<Revalidation> {
+    fn revalidate(&self, key: &str, tag: &ObjectChangeTag) -> Result<Revalidation> {
         Ok(match self.fetch(key) {
             None => Revalidation::Gone,
             Some(found) if found.tag == *tag => Revalidation::Same,
@@ -156,11 +156,11 @@ impl ObjectEngine for Replay {
         })
     }
 
-    fn put_many(&self, _: Vec<ObjectPut>) -> Result<Vec<ObjectTag>> {
+    fn put_many(&self, _: Vec<ObjectPut>) -> Result<Vec<ObjectChangeTag>> {
         Err(Error::ReadOnly)
     }
 
-    fn put_documents(&self, _: Vec<DocumentPut>) -> Result<Vec<ObjectTag>> {
+    fn put_documents(&self, _: Vec<DocumentPut>) -> Result<Vec<ObjectChangeTag>> {
         Err(Error::ReadOnly)
     }
 
@@ -214,7 +214,8 @@ fn append(store: &HsdsStore, id: ObjectId, rows: std::ops::Range<u64>) {
     let writes: Vec<ChunkWrite<'_>> =
         coords.iter().zip(&bytes).map(|(coord, bytes)| ChunkWrite::Whole { coord, filter_mask: 0, bytes }).collect();
     let extent = [rows.end];
-    let batch = ChunkBatch { writes: &writes, extent: Some(&extent), after: &[], publish: Some(PublishLevel::Visible) };
+    let batch =
+        ChunkBatch { writes: &writes, extent: Some(&extent), publish_after: &[], publish: Some(PublishLevel::Visible) };
     store.dataset(id).unwrap().write(&batch).unwrap();
 }
 
@@ -329,7 +330,8 @@ fn look_at(store: &HsdsStore, replay: &Replay, id: ObjectId) -> std::result::Res
     };
     let extent = data.spec().map_err(|error| error.to_string())?.dataspace.dims()[0];
     let coords: Vec<ChunkCoord> = (0..extent.div_ceil(2)).map(|at| ChunkCoord::new(&[at])).collect();
-    let wanted: Vec<ChunkReadRequest<'_>> = coords.iter().map(|coord| ChunkReadRequest { coord, part: None }).collect();
+    let wanted: Vec<ChunkReadRequest<'_>> =
+        coords.iter().map(|coord| ChunkReadRequest { coord, byte_range: None }).collect();
     let found = Mutex::new(vec![0u8; 2 * coords.len()]);
     let read = data.read_many(&wanted, 1 << 20, &|number, chunk| {
         if let Some(chunk) = chunk {

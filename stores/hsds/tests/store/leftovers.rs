@@ -24,7 +24,7 @@ fn domain(extent: &[u64], chunk: &[u64]) -> MemoryEngine {
         fill: Fill { value: FillValue::Value(vec![FILL]), ..Fill::default() },
         ..DatasetSpec::default()
     };
-    let counts = spec.grid().unwrap().chunk_counts(extent);
+    let counts = spec.grid_or_single_chunk().unwrap().chunk_counts(extent);
     let new = (store.session().root, "a".into(), spec.into());
     let id = store.writer().unwrap().create(&NewObject::linked(new.0, &new.1, &new.2)).unwrap();
     let data = store.dataset(id).unwrap();
@@ -82,7 +82,7 @@ fn die(engine: &MemoryEngine, chunks: &[ChunkCoord], bytes: usize) {
 
 fn grow(data: &dyn ChunkStore, extent: &[u64]) {
     let publish = Some(PublishLevel::Visible);
-    data.write(&ChunkBatch { writes: &[], extent: Some(extent), after: &[], publish }).unwrap();
+    data.write(&ChunkBatch { writes: &[], extent: Some(extent), publish_after: &[], publish }).unwrap();
 }
 
 fn read_chunk(data: &dyn ChunkStore, coord: &ChunkCoord, bytes: usize) -> Vec<u8> {
@@ -114,15 +114,15 @@ fn a_dataset_that_grows_without_being_written_has_fill_values_there() {
     data.write_whole(&in_line(1), 0, &[1, 1, 99, 99]).unwrap();
     drop((data, store));
     let (store, data) = open(engine.reopen_writer(), Mode::Write);
-    let before = store.requests();
+    let before = store.request_counts();
     grow(&*data, &[30]);
-    let after = store.requests();
+    let after = store.request_counts();
     assert_eq!((after.lists - before.lists, after.gets - before.gets), (1, 1), "a listing, and the chunk at the edge");
     let expected: Vec<u8> = (0..30).map(|at| if at < 6 { 1 } else { FILL }).collect();
     assert_eq!(elements(&engine), expected);
     // Once in a session is enough.
     grow(&*data, &[50]);
-    assert_eq!(store.requests().lists, after.lists);
+    assert_eq!(store.request_counts().lists, after.lists);
     store.close().unwrap();
     assert_eq!(elements(&engine)[..30], expected);
 }
@@ -133,11 +133,11 @@ fn rows_that_are_appended_need_no_listing() {
     die(&engine, &[in_line(2)], 4);
     let (store, data) = open(engine.reopen_writer(), Mode::Write);
     let last = [1, 1, 2, FILL];
-    let (coord, extent, before) = (in_line(1), [7], store.requests());
+    let (coord, extent, before) = (in_line(1), [7], store.request_counts());
     let writes = [ChunkWrite::Whole { coord: &coord, filter_mask: 0, bytes: &last }];
     let publish = Some(PublishLevel::Visible);
-    data.write(&ChunkBatch { writes: &writes, extent: Some(&extent), after: &[], publish }).unwrap();
-    let after = store.requests();
+    data.write(&ChunkBatch { writes: &writes, extent: Some(&extent), publish_after: &[], publish }).unwrap();
+    let after = store.request_counts();
     assert_eq!((after.puts - before.puts, after.lists, after.gets - before.gets), (2, 0, 0));
     grow(&*data, &[12]);
     assert_eq!(elements(&engine), [1, 1, 1, 1, 1, 1, 2, FILL, FILL, FILL, FILL, FILL]);
@@ -171,7 +171,7 @@ fn a_dataset_of_this_session_is_not_listed() {
     let id = store.writer().unwrap().create(&NewObject::linked(new.0, &new.1, &new.2)).unwrap();
     let data = store.dataset(id).unwrap();
     (1..9).for_each(|extent| grow(&*data, &[10 * extent]));
-    assert_eq!(store.requests().lists, 0);
+    assert_eq!(store.request_counts().lists, 0);
 }
 
 #[test]
@@ -199,7 +199,7 @@ fn in_two_dimensions_the_old_elements_stay_and_all_others_are_fill_values() {
         each_element(&chunk, &first, |at, position| bytes[at] = if inside(position) { bytes[at] } else { FILL });
         let writes = [ChunkWrite::Whole { coord: &first, filter_mask: 0, bytes: &bytes }];
         let publish = Some(PublishLevel::Visible);
-        data.write(&ChunkBatch { writes: &writes, extent: Some(&extent), after: &[], publish }).unwrap();
+        data.write(&ChunkBatch { writes: &writes, extent: Some(&extent), publish_after: &[], publish }).unwrap();
         store.close().unwrap();
         let (_reader, data) = open(engine.reader(), Mode::Read);
         for coord in coords(&counts(new)) {

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use h5live_hsds::HsdsError;
 use h5live_hsds::engine::{
-    DocumentPut, FetchedObject, ListedObject, MemoryEngine, ObjectEngine, ObjectPut, ObjectSink, ObjectTag,
+    DocumentPut, FetchedObject, ListedObject, MemoryEngine, ObjectChangeTag, ObjectEngine, ObjectPut, ObjectSink,
     RequestCounts, Revalidation,
 };
 use h5live_model::{DurabilitySupport, Result};
@@ -34,9 +34,9 @@ impl ObjectEngine for LostAnswer {
     pass_on! {
         get(key: &str) -> Result<Option<FetchedObject>>;
         get_many(keys: &[String], each: &ObjectSink<'_>) -> Result<()>;
-        get_range(uri: &str, start: u64, bytes: u64) -> Result<Vec<u8>>;
-        revalidate(key: &str, tag: &ObjectTag) -> Result<Revalidation>;
-        put_many(puts: Vec<ObjectPut>) -> Result<Vec<ObjectTag>>;
+        get_file_range(uri: &str, start: u64, bytes: u64) -> Result<Vec<u8>>;
+        revalidate(key: &str, tag: &ObjectChangeTag) -> Result<Revalidation>;
+        put_many(puts: Vec<ObjectPut>) -> Result<Vec<ObjectChangeTag>>;
         delete_many(keys: &[String]) -> Result<()>;
         list(prefix: &str) -> Result<Vec<ListedObject>>;
         durability() -> DurabilitySupport;
@@ -47,7 +47,7 @@ impl ObjectEngine for LostAnswer {
         counts() -> RequestCounts;
     }
 
-    fn put_documents(&self, puts: Vec<DocumentPut>) -> Result<Vec<ObjectTag>> {
+    fn put_documents(&self, puts: Vec<DocumentPut>) -> Result<Vec<ObjectChangeTag>> {
         let is_among = puts.iter().any(|put| put.object.key.rsplit('/').next() == Some(self.name));
         let tags = self.objects.put_documents(puts)?;
         match is_among && !self.is_lost.swap(true, Ordering::Relaxed) {

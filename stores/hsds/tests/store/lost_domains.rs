@@ -93,10 +93,10 @@ fn a_session_that_is_ended_by_another_thread_leaves_nothing_and_writes_nothing_m
     let folder = tempfile::tempdir().unwrap();
     let bucket = folder.path().join("bucket");
     let store = draft(&bucket, "a", Mode::CreateNew);
-    store.force_close().unwrap();
+    store.close_without_commit().unwrap();
     assert!(!bucket.exists());
     assert!(store.publish_domain().is_err() && store.writer().is_err());
-    store.force_close().unwrap();
+    store.close_without_commit().unwrap();
     store.close().unwrap();
     drop(store);
     assert!(!bucket.exists());
@@ -113,7 +113,7 @@ fn files_that_were_not_finished_are_removed_after_a_day() {
         let file = fs::File::options().write(true).open(temps.join(name)).unwrap();
         file.set_modified(SystemTime::now() - Duration::from_secs(hours * 3600)).unwrap();
     }
-    looker(bucket).remove_unfinished().unwrap();
+    looker(bucket).remove_unfinished_writes().unwrap();
     let left: Vec<_> = fs::read_dir(&temps).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     assert_eq!(left, ["1-2"]);
 }

@@ -97,10 +97,10 @@ fn a_link_in_the_bucket_leads_to_no_file_outside_of_it() {
     }
     let engine = FolderEngine::open(&bucket, "run", Mode::Read).unwrap();
     for uri in ["bucket/secret", "bucket/out/secret", "bucket/in/../../secret"] {
-        assert!(matches!(engine.get_range(uri, 0, 16), Err(Error::Unsupported(_))), "{uri}");
+        assert!(matches!(engine.get_file_range(uri, 0, 16), Err(Error::Unsupported(_))), "{uri}");
     }
     for uri in ["bucket/own", "bucket/in/own", "bucket/inside/own"] {
-        assert_eq!(engine.get_range(uri, 0, 16).unwrap(), [1; 16], "{uri}");
+        assert_eq!(engine.get_file_range(uri, 0, 16).unwrap(), [1; 16], "{uri}");
     }
 }
 

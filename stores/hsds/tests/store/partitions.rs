@@ -70,9 +70,9 @@ fn chunks_are_read_written_listed_and_deleted_in_their_folders() {
     let (coord, extent) = (ChunkCoord::new(&[5]), [6]);
     let writes = [ChunkWrite::Whole { coord: &coord, filter_mask: 0, bytes: &[15] }];
     let publish = Some(PublishLevel::Visible);
-    data.write(&ChunkBatch { writes: &writes, extent: Some(&extent), after: &[], publish }).unwrap();
+    data.write(&ChunkBatch { writes: &writes, extent: Some(&extent), publish_after: &[], publish }).unwrap();
     assert!(engine.keys().iter().any(|key| key.ends_with("/p1/5")), "29 times 5 modulo 3");
-    data.write(&ChunkBatch { writes: &[], extent: Some(&[2]), after: &[], publish }).unwrap();
+    data.write(&ChunkBatch { writes: &[], extent: Some(&[2]), publish_after: &[], publish }).unwrap();
     store.close().unwrap();
     let is_chunk = |key: &&String| !key.ends_with(".json");
     assert_eq!(engine.keys().iter().filter(is_chunk).count(), 2);

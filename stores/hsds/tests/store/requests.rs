@@ -31,9 +31,9 @@ pub(crate) fn create(store: &HsdsStore, at: &str, dims: u64) -> ObjectId {
 
 /// What an operation adds to the requests of a session.
 fn added(store: &HsdsStore, operation: impl FnOnce()) -> RequestCounts {
-    let before = store.requests();
+    let before = store.request_counts();
     operation();
-    let after = store.requests();
+    let after = store.request_counts();
     RequestCounts {
         gets: after.gets - before.gets,
         puts: after.puts - before.puts,
@@ -69,7 +69,7 @@ fn opening_a_domain_and_listing_its_root_takes_two_requests() {
     store.close().unwrap();
     let reader = reader(&engine);
     assert_eq!(names(&reader).len(), 1);
-    let counts = reader.requests();
+    let counts = reader.request_counts();
     assert_eq!((counts.gets, counts.lists, counts.puts), (2, 0, 0));
 }
 
@@ -86,7 +86,8 @@ fn a_slice_takes_one_request_for_the_dataset_and_its_chunks_in_one_wave() {
     assert_eq!((opened.gets, opened.waves), (1, 1));
     let data = reader.dataset(id).unwrap();
     let coords: Vec<ChunkCoord> = (2..9).map(|at| ChunkCoord::new(&[at])).collect();
-    let wanted: Vec<ChunkReadRequest<'_>> = coords.iter().map(|coord| ChunkReadRequest { coord, part: None }).collect();
+    let wanted: Vec<ChunkReadRequest<'_>> =
+        coords.iter().map(|coord| ChunkReadRequest { coord, byte_range: None }).collect();
     let sum = AtomicU64::new(0);
     let read = added(&reader, || {
         data.read_many(&wanted, 1 << 20, &|_, found| {
@@ -108,8 +109,12 @@ fn appended_rows_take_their_chunks_and_one_put() {
         let coords = [2 * rows, 2 * rows + 1].map(|at| ChunkCoord::new(&[at]));
         let writes = coords.each_ref().map(|coord| ChunkWrite::Whole { coord, filter_mask: 0, bytes: &[1; 4] });
         let extent = [8 * rows + 8];
-        let batch =
-            ChunkBatch { writes: &writes, extent: Some(&extent), after: &[], publish: Some(PublishLevel::Visible) };
+        let batch = ChunkBatch {
+            writes: &writes,
+            extent: Some(&extent),
+            publish_after: &[],
+            publish: Some(PublishLevel::Visible),
+        };
         let append = added(&store, || data.write(&batch).unwrap());
         assert_eq!((append.puts, append.waves), (3, 2), "{append:?}");
         assert_eq!((append.gets, append.lists, append.deletes), (0, 0, 0), "{append:?}");

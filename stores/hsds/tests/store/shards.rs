@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use h5live_hsds::engine::{MemoryEngine, ObjectEngine, ObjectPut};
-use h5live_hsds::{Hsds, HsdsConnector, HsdsOpenRequest, HsdsStore};
+use h5live_hsds::{Hsds, HsdsFolderConnector, HsdsOpenRequest, HsdsStore};
 use h5live_model::{
     AllocationLimit, AttributeData, ByteOrder, Connector, ConnectorOptions, ConnectorRegistry, CreationOrder,
     Dataspace, Datatype, GroupSpec, Link, LinkOrAttributeStorageSpec, LinkTarget, Location, Maintenance, Mode, Name,
@@ -78,8 +78,8 @@ pub fn to_folder(engine: &MemoryEngine) -> TempDir {
 
 pub fn with_request<T>(folder: &TempDir, act: impl FnOnce(&dyn Maintenance, &Location, &OpenRequest<'_>) -> T) -> T {
     let (root, options, registry) =
-        (ObjectSpec::group(), Hsds::default(), ConnectorRegistry::new(HsdsConnector::default()));
-    let HsdsOpenRequest { unfilter, .. } = request(Mode::Read, "run");
+        (ObjectSpec::group(), Hsds::default(), ConnectorRegistry::new(HsdsFolderConnector::default()));
+    let HsdsOpenRequest { filter_engine: unfilter, .. } = request(Mode::Read, "run");
     let how = OpenRequest {
         mode: Mode::Read,
         root: &root,
@@ -88,13 +88,13 @@ pub fn with_request<T>(folder: &TempDir, act: impl FnOnce(&dyn Maintenance, &Loc
         unfilter,
         registry: &registry,
     };
-    let connector = HsdsConnector::default();
+    let connector = HsdsFolderConnector::default();
     act(connector.maintenance().unwrap(), &Location::from(folder.path().join("run")), &how)
 }
 
 pub fn check(folder: &TempDir) -> StoreCheckReport {
     with_request(folder, |maintenance, at, how| {
-        maintenance.check(at, how, &StoreCheckOptions { data: true, leaks: false }).unwrap()
+        maintenance.check(at, how, &StoreCheckOptions { verify_data: true, find_lost_domains: false }).unwrap()
     })
 }
 
@@ -109,17 +109,17 @@ fn a_lookup_among_100000_links_reads_one_shard_and_a_new_link_writes_one() {
     let finder = reader(&engine);
     assert_eq!(finder.link(root, &name(70_000)).unwrap().unwrap().target, soft(70_000));
     assert_eq!(finder.link(root, &"none".into()).unwrap(), None);
-    let counts = finder.requests();
+    let counts = finder.request_counts();
     assert!(counts.gets <= 4 && counts.lists == 0, "the domain, the group, two shards: {counts:?}");
     let lister = reader(&engine);
     assert_eq!(links(&lister, root).unwrap().len(), 100_001);
-    assert_eq!((lister.requests().gets, lister.requests().waves), (2 + 128, 3));
+    assert_eq!((lister.request_counts().gets, lister.request_counts().waves), (2 + 128, 3));
     // A writer that does not ask for shards keeps them.
     let store = HsdsStore::open(engine.reopen_writer(), &request(Mode::Write, "run")).unwrap();
     store.writer().unwrap().add_link(root, &"one more".into(), &soft(0)).unwrap();
-    assert_eq!((store.requests().gets, store.requests().puts), (3, 0));
+    assert_eq!((store.request_counts().gets, store.request_counts().puts), (3, 0));
     commit(&store).unwrap();
-    let counts = store.requests();
+    let counts = store.request_counts();
     assert_eq!((counts.puts, counts.deletes, counts.lists), (2, 3, 0), "two summaries and the old shard are deleted");
     assert_eq!(shard_keys(&engine).len(), 128);
     assert!(reader(&engine).link(root, &"one more".into()).unwrap().is_some());
@@ -256,7 +256,7 @@ fn the_option_of_a_location_makes_shards_and_no_option_reads_them() {
                 options.set(name, value).unwrap();
             }
             let how = OpenRequest { mode, options: &options, unfilter: how.unfilter.clone(), ..*how };
-            HsdsConnector::default().open(&Location::from(folder.path().join("run")), &how).unwrap()
+            HsdsFolderConnector::default().open(&Location::from(folder.path().join("run")), &how).unwrap()
         })
     };
     let store = open(Mode::CreateNew, "shard_above=8");

@@ -13,7 +13,8 @@ impl CheckedContainer<'_> {
         if !self.form.has_checksums {
             return Ok(());
         }
-        let (with_data, room) = (self.what.data, StoreCheckReport::MAX_FINDINGS.saturating_sub(self.faults.len()));
+        let (with_data, room) =
+            (self.what.verify_data, StoreCheckReport::MAX_FINDINGS.saturating_sub(self.faults.len()));
         let mut damaged = Vec::new();
         self.stored.scan(&KeySpan::from(&key::object_records(id)), &mut |key, stored| {
             let record = EngineKey::parse(key);

@@ -23,8 +23,9 @@ struct ExpectedChunks<'a> {
 impl<'a> ExpectedChunks<'a> {
     fn of(spec: &'a DatasetSpec) -> Self {
         let has_chunks = !matches!(spec.layout, Layout::Virtual(_) | Layout::External(_));
-        let dims =
-            chunk_dims_for_contiguous(spec).or_else(|| spec.chunk_dims().map(<[u64]>::to_vec)).filter(|_| has_chunks);
+        let dims = chunk_dims_for_contiguous(spec)
+            .or_else(|| spec.chunk_dims_or_extent().map(<[u64]>::to_vec))
+            .filter(|_| has_chunks);
         let elements = dims.iter().flatten().try_fold(1u64, |all, dim| all.checked_mul(*dim));
         let bytes = elements.and_then(|all| all.checked_mul(spec.datatype.size().into())).unwrap_or(u64::MAX);
         ExpectedChunks { dims, extent: spec.dataspace.dims(), bytes, is_filtered: !spec.filters.is_empty() }
@@ -53,7 +54,7 @@ impl<'a> ExpectedChunks<'a> {
 
 /// Whether the elements of a chunk, by their number, are inside of an extent.
 fn inside(spec: &DatasetSpec, coord: &ChunkCoord, first: u64) -> impl FnMut(usize) -> bool {
-    let grid: Option<ChunkGrid> = spec.grid().filter(|_| matches!(spec.layout, Layout::Chunked(_)));
+    let grid: Option<ChunkGrid> = spec.grid_or_single_chunk().filter(|_| matches!(spec.layout, Layout::Chunked(_)));
     let extent = spec.dataspace.dims().to_vec();
     let start = grid.as_ref().map(|grid| grid.start_of(coord).to_vec()).unwrap_or_default();
     move |number| {
@@ -97,7 +98,7 @@ impl CheckedContainer<'_> {
                 Ok((_, RecordKey::FilteredChunk { start })) => {
                     let start = start.into_owned();
                     let mut fault = expected.place_fault(&start, true);
-                    if fault.is_none() && (has_heap_references || self.what.data) {
+                    if fault.is_none() && (has_heap_references || self.what.verify_data) {
                         fault = self.check_filtered(id, spec, &start)?;
                     }
                     let has_mask = bytes >= FILTER_MASK_BYTES as u64;
@@ -136,7 +137,7 @@ impl CheckedContainer<'_> {
             Err(error) => {
                 self.has_unseen_values |= spec.datatype.has_vlen_or_references();
                 if is_unfilter_limitation(&*error) {
-                    self.report.undecoded_chunks += 1;
+                    self.report.unverifiable_chunks += 1;
                     return Ok(None);
                 }
                 Ok(Some(ChunkFault::UnfilterFailed(error.to_string())))

@@ -54,7 +54,7 @@ impl CheckedContainer<'_> {
     fn check_body(&mut self, id: ObjectId, body: &ObjectKindSpec) -> Result<()> {
         let checked = match body {
             ObjectKindSpec::Dataset(dataset) => {
-                if let Some(committed) = dataset.committed {
+                if let Some(committed) = dataset.committed_datatype {
                     self.check_committed(id, committed, Some(&dataset.datatype))?;
                 }
                 if let FillValue::Value(element) = &dataset.fill.value {

@@ -227,7 +227,7 @@ impl CheckedContainer<'_> {
             left = behind;
         }
         self.objects.sort();
-        self.report.objects = self.objects.len() as u64;
+        self.report.object_count = self.objects.len() as u64;
         Ok(())
     }
 

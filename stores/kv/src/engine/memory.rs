@@ -82,7 +82,7 @@ impl MemoryEngine {
         self.shared.states.lock().commits_before_failure = commits;
     }
 
-    /// Keeps each state from now on, for [`MemoryEngine::history`].
+    /// Keeps each state from now on, for [`MemoryEngine::recorded_history`].
     pub fn start_history(&self) {
         let mut states = self.shared.states.lock();
         let first = states.newest.clone();
@@ -90,7 +90,7 @@ impl MemoryEngine {
     }
 
     /// The states since [`MemoryEngine::start_history`], the first one included.
-    pub fn history(&self) -> Vec<MemoryView> {
+    pub fn recorded_history(&self) -> Vec<MemoryView> {
         self.shared.states.lock().history.clone().unwrap_or_default()
     }
 }

@@ -56,7 +56,7 @@ impl MetadataRecords {
     /// [`RecordFormatError::Encode`] if something does not fit its field.
     pub fn of_object(spec: &ObjectSpec) -> Result<Self> {
         let mut records = MetadataRecords::default();
-        let (times, attributes) = (spec.times, spec.attributes);
+        let (times, attributes) = (spec.track_times, spec.attributes);
         let object = ObjectCreationProperties { attributes, track_times: times, filters: FilterSpecs::new() };
         let mut extras = ExtraProperties { large_attributes: spec.large_attributes, ..ExtraProperties::default() };
         let properties = match &spec.body {
@@ -99,7 +99,7 @@ impl MetadataRecords {
         };
         let object = ObjectCreationProperties {
             attributes: spec.attributes,
-            track_times: spec.times,
+            track_times: spec.track_times,
             filters: FilterSpecs::new(),
         };
         let properties = FileCreationProperties { root: group_creation(object, group) };
@@ -113,7 +113,7 @@ impl MetadataRecords {
         if let FillValue::Value(bytes) = &dataset.fill.value {
             self.insert(MetadataField::FillValue, bytes.as_slice());
         }
-        if let Some(committed) = dataset.committed {
+        if let Some(committed) = dataset.committed_datatype {
             self.insert(MetadataField::CommittedDatatype, oid::token(committed));
         }
         Ok(())
@@ -157,7 +157,7 @@ impl MetadataRecords {
             }
         };
         let large_attributes = extras.large_attributes;
-        Ok(ObjectSpec { body, attributes: object.attributes, times: object.track_times, large_attributes })
+        Ok(ObjectSpec { body, attributes: object.attributes, track_times: object.track_times, large_attributes })
     }
 
     fn dataset(&self, properties: &DatasetCreationProperties, extras: &ExtraProperties) -> Result<DatasetSpec> {
@@ -170,7 +170,7 @@ impl MetadataRecords {
         let layout = if extras.was_contiguous { Layout::Contiguous } else { properties.layout() };
         Ok(DatasetSpec {
             datatype: decode_datatype(self.require(MetadataField::Datatype)?)?,
-            committed: self.committed(MetadataField::CommittedDatatype)?,
+            committed_datatype: self.committed(MetadataField::CommittedDatatype)?,
             dataspace: self.dataspace()?,
             layout,
             filters,

@@ -168,7 +168,7 @@ pub fn dataset() -> impl Strategy<Value = DatasetSpec> {
             let parts = parts.clone();
             parts.prop_map(move |(committed, dataspace, layout, filters, unfiltered_partial_chunks)| DatasetSpec {
                 datatype: datatype.clone(),
-                committed,
+                committed_datatype: committed,
                 dataspace,
                 layout,
                 filters,
@@ -190,7 +190,7 @@ pub fn object() -> impl Strategy<Value = ObjectSpec> {
     (body, storage(), any::<bool>(), any::<bool>()).prop_map(|(body, attributes, times, large_attributes)| ObjectSpec {
         body,
         attributes,
-        times,
+        track_times: times,
         large_attributes,
     })
 }

@@ -112,7 +112,7 @@ impl Container {
         let third = writer.put_blob(b"filters", 7).unwrap();
         write(&store, filtered, &[1], 0, &[vec![7], third.clone(), vec![0; 20]].concat());
         let committed = make(root, "type", ObjectKindSpec::Datatype(number()));
-        let typed = DatasetSpec { committed: Some(committed), ..dataset(number(), &[4], Layout::Contiguous) };
+        let typed = DatasetSpec { committed_datatype: Some(committed), ..dataset(number(), &[4], Layout::Contiguous) };
         let typed = make(root, "typed", ObjectKindSpec::Dataset(Box::new(typed)));
         writer.set_attribute(typed, &AttributeData { committed: Some(committed), ..attribute("typed", 1) }).unwrap();
         let map = make(root, "map", ObjectKindSpec::Map(Box::new(MapSpec { key: number(), value: number() })));
@@ -171,16 +171,16 @@ fn check_all(damages: &[Damage<'_>]) {
 #[test]
 fn a_sound_container_has_no_findings_and_each_record_is_counted() {
     let container = Container::new();
-    let data = StoreCheckOptions { data: true, leaks: false };
+    let data = StoreCheckOptions { verify_data: true, find_lost_domains: false };
     let report = check_container(&container.engine, data, &Undo, AllocationLimit::default()).unwrap();
     assert_eq!(findings(&report), []);
-    assert_eq!((report.leak_count, report.objects, report.undecoded_chunks), (0, 10, 0));
+    assert_eq!((report.leak_count, report.object_count, report.unverifiable_chunks), (0, 10, 0));
     assert!(report.raw_bytes > 200_000 && report.metadata_bytes > 1000, "{report:?}");
     let report =
         check_container(&container.engine, StoreCheckOptions::default(), &NoFilters, AllocationLimit::default())
             .unwrap();
     assert_eq!(findings(&report), []);
-    assert_eq!((report.leak_count, report.undecoded_chunks), (0, 1), "blobs may be used by what cannot be decoded");
+    assert_eq!((report.leak_count, report.unverifiable_chunks), (0, 1), "blobs may be used by what cannot be decoded");
 }
 
 #[test]

@@ -30,7 +30,7 @@ fn flip(container: &Container, at: &EngineKey) {
 #[test]
 fn a_flipped_bit_of_each_kind_of_record_is_found_and_is_never_read() {
     let container = Container::new();
-    let with_data = StoreCheckOptions { data: true, leaks: false };
+    let with_data = StoreCheckOptions { verify_data: true, find_lost_domains: false };
     let records: [(EngineKey, bool, &str); 8] = [
         (key::metadata(container.plain, MetadataField::Dataspace), false, "Dataspace"),
         (key::attribute(container.typed, AttributeField::Value, b"typed"), false, "V-typed"),
@@ -142,7 +142,8 @@ fn chunks_at_the_edge_that_are_stored_without_filters_are_sound() {
     store.commit(ObjectScope::All, PublishLevel::Visible).unwrap();
     let check = |store: &KvStore| {
         store.commit(ObjectScope::All, PublishLevel::Visible).unwrap();
-        let (engine, what) = (LongKeyEngine::new(engine.clone()), StoreCheckOptions { data: true, leaks: false });
+        let (engine, what) =
+            (LongKeyEngine::new(engine.clone()), StoreCheckOptions { verify_data: true, find_lost_domains: false });
         check_container(&engine, what, &Undo, AllocationLimit::default()).unwrap()
     };
     let report = check(&store);
@@ -184,8 +185,12 @@ fn texts_of_maps_are_blobs_as_in_the_connector_and_are_in_their_records_in_older
         maps.write(map, &[put(&[1], b"one"), put(&[2], b""), put(&[3], b"three")]).unwrap();
         maps.write(map, &[put(&[1], b"another"), MapEdit::Remove { key: MapKey::Bytes(&[3]) }]).unwrap();
         let mut found = Vec::new();
-        let all =
-            MapScan { start: Bound::Unbounded, end: Bound::Unbounded, values: true, prefetch: MapPrefetch::default() };
+        let all = MapScan {
+            start: Bound::Unbounded,
+            end: Bound::Unbounded,
+            with_values: true,
+            prefetch: MapPrefetch::default(),
+        };
         let each = &mut |_: MapKey<'_>, value: &[u8]| {
             found.push(value.to_vec());
             true
@@ -195,7 +200,7 @@ fn texts_of_maps_are_blobs_as_in_the_connector_and_are_in_their_records_in_older
         let check = |leaks| {
             store.commit(ObjectScope::All, PublishLevel::Visible).unwrap();
             let keys = LongKeyEngine::new(engine.clone());
-            let what = StoreCheckOptions { data: true, leaks };
+            let what = StoreCheckOptions { verify_data: true, find_lost_domains: leaks };
             let report = check_container(&keys, what, &Undo, AllocationLimit::default()).unwrap();
             assert_eq!((findings(&report), report.leak_count), (Vec::new(), 0));
             let view = keys.view().unwrap();
@@ -228,12 +233,12 @@ fn elements_of_sparse_datasets_are_checked_where_they_are_stored() {
         // The second element lies in two pieces.
         for at in [0, (64 << 10) / 20, FAR] {
             let bytes = writer.put_blob(name.as_bytes(), name.len() as u32).unwrap();
-            let part = ChunkWrite::Part { coord: &coord, at: 20 * at, bytes: &bytes, unseen: false };
+            let part = ChunkWrite::ByteRange { coord: &coord, at: 20 * at, bytes: &bytes, unseen: false };
             store.dataset(id).unwrap().write(&ChunkBatch { writes: &[part], ..ChunkBatch::default() }).unwrap();
         }
     }
     writer.commit(ObjectScope::All, PublishLevel::Visible).unwrap();
-    let what = StoreCheckOptions { data: true, leaks: true };
+    let what = StoreCheckOptions { verify_data: true, find_lost_domains: true };
     let report =
         check_container(&LongKeyEngine::new(engine.reader()), what, &Undo, AllocationLimit::default()).unwrap();
     assert_eq!((findings(&report), report.leak_count), (vec![], 0), "each element was seen: its blob is in use");

@@ -68,7 +68,7 @@ impl DamagedStoreFixture for DamagedFolders {
         // A record whose key was changed is not where it is looked for.
         let options = LmdbOptions { map_size: 1 << 30, ..LmdbOptions::default() };
         let engine = LmdbEngine::open(&self.0.path().join("x.kv"), Mode::Read, &options).unwrap();
-        let what = StoreCheckOptions { data: true, leaks: false };
+        let what = StoreCheckOptions { verify_data: true, find_lost_domains: false };
         let report = check_container(&LongKeyEngine::new(engine), what, &NoFilters, AllocationLimit::default());
         report.map_or(true, |report| !report.findings.is_empty())
     }

@@ -46,7 +46,7 @@ fn attribute_in_container(attribute: AttributeData, forms: VlenAndReferenceSizes
 
 /// Compares all objects of a store with what comes back from their records. Returns their number, and that of attributes.
 fn compare(path: &Path, store: &dyn Store) -> (usize, usize) {
-    let forms = store.session().element_sizes;
+    let forms = store.session().vlen_and_reference_sizes;
     let (mut left, mut seen, mut attributes) = (vec![store.session().root], HashSet::new(), 0);
     while let Some(id) = left.pop() {
         if !seen.insert(id) {
@@ -101,7 +101,7 @@ fn objects_of_real_files_come_back_from_their_records() {
 /// An identity is a number that every store may use as it likes.
 #[test]
 fn identities_of_other_stores_are_kept() {
-    let dataset = DatasetSpec { committed: Some(ObjectId(u128::MAX)), ..DatasetSpec::default() };
+    let dataset = DatasetSpec { committed_datatype: Some(ObjectId(u128::MAX)), ..DatasetSpec::default() };
     let spec: ObjectSpec = dataset.into();
     assert_eq!(
         MetadataRecords::of_object(&spec).unwrap().decode_object_spec(h5live_model::ObjectKind::Dataset).unwrap(),

@@ -33,8 +33,8 @@ fn the_data_of_a_fill_value_goes_with_its_dataset() {
         let engine = LongKeyEngine::new(engine.clone());
         let report =
             check_container(&engine, StoreCheckOptions::default(), &NoFilters, AllocationLimit::default()).unwrap();
-        assert!(report.is_clean(), "{:?}", report.findings);
-        (report.objects, report.leak_count, report.raw_bytes)
+        assert!(report.has_no_findings(), "{:?}", report.findings);
+        (report.object_count, report.leak_count, report.raw_bytes)
     };
     assert_eq!(check(), (2, 0, 2));
     writer.remove_link(oid::ROOT, &"a".into()).unwrap();

@@ -204,7 +204,7 @@ fn dataset() -> ObjectSpec {
     let filter = FilterSpec { id: 1, optional: true, name: Some("deflate".into()), params: vec![6] };
     let dataset = DatasetSpec {
         datatype: i32_type(),
-        committed: Some(DATATYPE),
+        committed_datatype: Some(DATATYPE),
         dataspace: Dataspace::Simple(Shape::with_max(&[3], &[UNLIMITED]).unwrap()),
         layout: Layout::Chunked(vec![10]),
         filters: vec![filter],
@@ -213,7 +213,7 @@ fn dataset() -> ObjectSpec {
     };
     let attributes =
         LinkOrAttributeStorageSpec { order: CreationOrder::Tracked, ..LinkOrAttributeStorageSpec::default() };
-    ObjectSpec { attributes, times: true, ..dataset.into() }
+    ObjectSpec { attributes, track_times: true, ..dataset.into() }
 }
 
 #[test]
@@ -307,7 +307,7 @@ fn an_attribute() {
 
 #[test]
 fn a_committed_datatype() {
-    let spec = ObjectSpec { times: true, ..i32_type().into() };
+    let spec = ObjectSpec { track_times: true, ..i32_type().into() };
     let records = MetadataRecords::of_object(&spec).unwrap();
     let found = |field| metadata_record(DATATYPE, &records, field);
     let datatype = "03 00 10 080000 04000000 0000 2000";
@@ -323,7 +323,7 @@ fn a_map() {
     let text = Datatype::VarLen(VarLenType { kind, size: 20, base: Box::new(Datatype::default()) });
     let value = Datatype::integer(8, ByteOrder::Little, Sign::Unsigned);
     let map = MapSpec { key: text.clone(), value };
-    let spec = ObjectSpec { times: true, ..ObjectKindSpec::Map(Box::new(map)).into() };
+    let spec = ObjectSpec { track_times: true, ..ObjectKindSpec::Map(Box::new(map)).into() };
     let records = MetadataRecords::of_object(&spec).unwrap();
     let found = |field| metadata_record(MAP, &records, field);
     let text_bytes = "03 00 19 010000 08000000  10 000000 01000000 0000 0800";

@@ -142,7 +142,7 @@ fn dataset(change: impl FnOnce(&mut DatasetSpec)) -> ObjectSpec {
         ..DatasetSpec::default()
     };
     change(&mut dataset);
-    ObjectSpec { times: true, ..dataset.into() }
+    ObjectSpec { track_times: true, ..dataset.into() }
 }
 
 fn chunked(dims: &[u64]) -> impl FnOnce(&mut DatasetSpec) {
@@ -156,7 +156,7 @@ fn chunked(dims: &[u64]) -> impl FnOnce(&mut DatasetSpec) {
 fn datasets() -> Vec<(&'static str, ObjectSpec)> {
     let filter = |id, optional, params: &[u32]| FilterSpec { id, optional, name: None, params: params.to_vec() };
     let piece = |name: &str, offset, size| ExternalPiece { name: name.into(), offset, size };
-    let untimed = ObjectSpec { times: false, ..dataset(|_| ()) };
+    let untimed = ObjectSpec { track_times: false, ..dataset(|_| ()) };
     let attributes = LinkOrAttributeStorageSpec { order: CreationOrder::Indexed, max_compact: 20, min_dense: 3 };
     vec![
         ("default", dataset(|_| ())),
@@ -218,9 +218,9 @@ fn described() -> Vec<(&'static str, &'static str, Vec<u8>)> {
         ("fixed", Dataspace::Simple(Shape::fixed(&[3, 0]))),
         ("growing", growing),
     ];
-    let timed = |body: ObjectKindSpec| ObjectSpec { times: true, ..body.into() };
+    let timed = |body: ObjectKindSpec| ObjectSpec { track_times: true, ..body.into() };
     let storage = LinkOrAttributeStorageSpec { order: CreationOrder::Indexed, max_compact: 20, min_dense: 3 };
-    let ordered = ObjectSpec { times: false, ..GroupSpec { links: storage }.into() };
+    let ordered = ObjectSpec { track_times: false, ..GroupSpec { links: storage }.into() };
     let tracked = LinkOrAttributeStorageSpec { order: CreationOrder::Tracked, ..LinkOrAttributeStorageSpec::default() };
     let root = ObjectSpec {
         attributes: LinkOrAttributeStorageSpec {

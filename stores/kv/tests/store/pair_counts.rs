@@ -83,7 +83,7 @@ fn change_maps(store: &KvStore, check: &dyn Fn(), numbers: &mut Numbers) {
 fn assert_sound(engine: &LongKeyEngine<impl Engine>) {
     let report = check_container(engine, StoreCheckOptions::default(), &NoFilters, AllocationLimit::default());
     let report = report.unwrap();
-    assert!(report.is_clean(), "{:?}", report.findings);
+    assert!(report.has_no_findings(), "{:?}", report.findings);
 }
 
 #[test]

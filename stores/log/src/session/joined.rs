@@ -26,7 +26,7 @@ impl LogSession {
     ) -> Result<Self> {
         let mut session = LogSession::new(inner, Some(files), state, how)?;
         session.described.mode = Mode::SwmrWrite;
-        session.described.capabilities.live = true;
+        session.described.capabilities.supports_live_reads = true;
         session.has_joined = true;
         Ok(session)
     }

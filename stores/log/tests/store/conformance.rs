@@ -48,7 +48,7 @@ impl StoreFixture for LogFiles {
     }
 
     fn reader(&self, writer: &LogStore) -> Option<LogStore> {
-        writer.session().capabilities.live.then(|| self.open(Mode::SwmrRead))
+        writer.session().capabilities.supports_live_reads.then(|| self.open(Mode::SwmrRead))
     }
 }
 

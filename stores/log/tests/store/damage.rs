@@ -156,7 +156,7 @@ fn set_skip(path: &Path, number: usize, value: u64) {
     let list = store.dataset(find(&*store, group_of_log(&*store), "skip_list")).unwrap();
     let spec = list.spec().unwrap();
     let chunk = list.locate(&ChunkCoord::origin(1)).unwrap().unwrap();
-    let mut bytes = vec![0; spec.chunk_bytes().unwrap() as usize];
+    let mut bytes = vec![0; spec.chunk_bytes_or_total().unwrap() as usize];
     list.read(&chunk, 0, &mut bytes).unwrap();
     bytes[8 * number..8 * number + 8].copy_from_slice(&value.to_le_bytes());
     let coord = ChunkCoord::origin(1);

@@ -66,8 +66,11 @@ fn record() -> Vec<StorageOp> {
     let storage = RecordingStorage::new(MemoryStorage::default());
     let store = open(storage.clone(), Mode::Create);
     let base = Box::new(Datatype::integer(1, ByteOrder::Little, Sign::Unsigned));
-    let word_type =
-        Datatype::VarLen(VarLenType { kind: VarLenKind::Sequence, size: store.session().element_sizes.vlen, base });
+    let word_type = Datatype::VarLen(VarLenType {
+        kind: VarLenKind::Sequence,
+        size: store.session().vlen_and_reference_sizes.vlen,
+        base,
+    });
     let (a, b, words) = (
         create(&store, "a", growing(u16le())),
         create(&store, "b", growing(u16le())),

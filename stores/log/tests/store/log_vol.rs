@@ -242,8 +242,11 @@ fn what_the_layout_does_not_hold_is_refused_and_changes_nothing() {
     let path = folder.path().join("log.h5");
     let store = open(&path, Mode::CreateNew);
     let base = Box::new(Datatype::integer(1, ByteOrder::Little, Sign::Unsigned));
-    let text =
-        Datatype::VarLen(VarLenType { kind: VarLenKind::Sequence, size: store.session().element_sizes.vlen, base });
+    let text = Datatype::VarLen(VarLenType {
+        kind: VarLenKind::Sequence,
+        size: store.session().vlen_and_reference_sizes.vlen,
+        base,
+    });
     let refused = [
         ("variable-length elements", fixed(text, &[2])),
         ("a null dataspace", DatasetSpec { dataspace: Dataspace::Null, ..fixed(i32le(), &[]) }),

@@ -85,7 +85,8 @@ impl Record for SessionAnswer {
         wire_name(w, "connector", &mut self.connector)?;
         wire_id(w, "root", &mut self.root)?;
         let forms = &mut self.forms;
-        let sizes = [&mut forms.vlen, &mut forms.object, &mut forms.region, &mut forms.standard];
+        let sizes =
+            [&mut forms.vlen, &mut forms.object_reference, &mut forms.region_reference, &mut forms.standard_reference];
         sizes.into_iter().try_for_each(|size| w.u32("size of an element", size))?;
         wire_features(w, &mut self.features)?;
         wire_choice(w, "encoding", &[ChunkEncodedBy::Pipeline, ChunkEncodedBy::Store], &mut self.encoding)?;

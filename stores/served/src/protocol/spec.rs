@@ -108,7 +108,7 @@ fn wire_layout(w: &mut impl Wire, layout: &mut Layout) -> Result<()> {
 
 fn wire_dataset(w: &mut impl Wire, dataset: &mut DatasetSpec) -> Result<()> {
     wire_datatype(w, &mut dataset.datatype)?;
-    wire_option(w, "committed type", &mut dataset.committed, no_id, |w, id| wire_id(w, "committed type", id))?;
+    wire_option(w, "committed type", &mut dataset.committed_datatype, no_id, |w, id| wire_id(w, "committed type", id))?;
     wire_dataspace(w, &mut dataset.dataspace)?;
     wire_layout(w, &mut dataset.layout)?;
     wire_filters(w, &mut dataset.filters)?;
@@ -157,6 +157,6 @@ fn wire_body(w: &mut impl Wire, body: &mut ObjectKindSpec) -> Result<()> {
 pub(super) fn wire_spec(w: &mut impl Wire, spec: &mut ObjectSpec) -> Result<()> {
     wire_body(w, &mut spec.body)?;
     wire_entry_storage(w, &mut spec.attributes)?;
-    wire_bool(w, "times", &mut spec.times)?;
+    wire_bool(w, "times", &mut spec.track_times)?;
     wire_bool(w, "large attributes", &mut spec.large_attributes)
 }

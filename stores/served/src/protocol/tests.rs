@@ -24,7 +24,7 @@ fn datatypes() -> Vec<Datatype> {
 fn specs() -> Vec<ObjectSpec> {
     let storage = LinkOrAttributeStorageSpec { order: CreationOrder::Indexed, max_compact: 3, min_dense: 2 };
     let mut group = ObjectSpec::group();
-    (group.attributes, group.times, group.large_attributes) = (storage, true, true);
+    (group.attributes, group.track_times, group.large_attributes) = (storage, true, true);
     let mut all = vec![group];
     let selections = [Selection::All, Selection::None, Selection::block(&[1, 2], &[3, 4])];
     let source = |selection: &Selection| VirtualSource {
@@ -46,7 +46,16 @@ fn specs() -> Vec<ObjectSpec> {
         let dataspace = Dataspace::Simple(Shape::with_max(&[3, 4], &[UNLIMITED, 4]).unwrap());
         let (committed, filters, unfiltered_partial_chunks) = (Some(ObjectId(u128::MAX)), vec![filter], true);
         all.push(
-            DatasetSpec { datatype, committed, dataspace, layout, filters, fill, unfiltered_partial_chunks }.into(),
+            DatasetSpec {
+                datatype,
+                committed_datatype: committed,
+                dataspace,
+                layout,
+                filters,
+                fill,
+                unfiltered_partial_chunks,
+            }
+            .into(),
         );
     }
     all.extend(datatypes().into_iter().map(ObjectSpec::from));

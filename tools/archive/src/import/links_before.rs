@@ -6,7 +6,7 @@
 use std::collections::HashSet;
 
 use h5live::File;
-use h5live::archive::layout::{BEFORE, CONTENT_GROUP, TABLE_GROUP};
+use h5live::archive::layout::{CONTENT_GROUP, LINKS_BEFORE_IMPORT, TABLE_GROUP};
 use h5live::model::{LinkTarget, Name, ObjectId, ObjectKind};
 use twox_hash::XxHash3_128;
 
@@ -69,7 +69,10 @@ pub fn save_links_before_import(file: &File) -> Result<()> {
     let hashes: Vec<[u8; HASH_BYTES]> = all_links(file)?.into_iter().map(|link| link.hash).collect();
     if !hashes.is_empty() {
         let shape = [hashes.len() as u64, HASH_BYTES as u64];
-        file.new_dataset::<u8>().shape(&shape).contiguous().create_with_data(BEFORE, hashes.as_flattened())?;
+        file.new_dataset::<u8>()
+            .shape(&shape)
+            .contiguous()
+            .create_with_data(LINKS_BEFORE_IMPORT, hashes.as_flattened())?;
     }
     Ok(())
 }
@@ -79,7 +82,7 @@ pub fn save_links_before_import(file: &File) -> Result<()> {
 /// # Errors
 /// [`Error::File`].
 pub fn delete_saved_links(file: &File) -> Result<()> {
-    match file.root().unlink(BEFORE) {
+    match file.root().unlink(LINKS_BEFORE_IMPORT) {
         Err(error) if error.is_not_found() => Ok(()),
         done => Ok(done?),
     }
@@ -91,7 +94,7 @@ pub fn delete_saved_links(file: &File) -> Result<()> {
 /// # Errors
 /// [`InvalidFileReason::NoSavedLinks`]; [`Error::File`].
 pub fn remove_new_links(file: &File, archive_count_before: u64) -> Result<CountWithExamples> {
-    let before: HashSet<[u8; HASH_BYTES]> = match file.dataset(BEFORE) {
+    let before: HashSet<[u8; HASH_BYTES]> = match file.dataset(LINKS_BEFORE_IMPORT) {
         Ok(dataset) => read_rows(&dataset, HASH_BYTES)?.as_chunks().0.iter().copied().collect(),
         Err(error) if error.is_not_found() && archive_count_before == 0 => HashSet::new(),
         Err(error) if error.is_not_found() => return Err(Error::invalid_file(file, InvalidFileReason::NoSavedLinks)),

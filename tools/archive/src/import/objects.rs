@@ -211,7 +211,7 @@ impl DatasetPerFileWriter {
     fn create_compact(&self, group: ObjectId, name: &Name, contents: &[u8]) -> Result<ObjectId> {
         let spec: ObjectSpec = DatasetSpec {
             datatype: u8::datatype(),
-            committed: None,
+            committed_datatype: None,
             dataspace: Dataspace::Simple(Shape::fixed(&[contents.len() as u64])),
             layout: Layout::Compact,
             filters: Default::default(),
@@ -219,7 +219,7 @@ impl DatasetPerFileWriter {
             unfiltered_partial_chunks: false,
         }
         .into();
-        let new = NewObject::linked(group, name, &spec).with_elements(contents);
+        let new = NewObject::linked(group, name, &spec).with_compact_elements(contents);
         let made = self.file.writer().and_then(|writer| writer.create(&new));
         made.map_err(|error| self.paths.error(error))
     }

@@ -4,7 +4,9 @@ use std::io::Read;
 use std::ops::Range;
 
 use h5live::File;
-use h5live::archive::layout::{BYTE_CHUNK, IMAGE, IMAGE_OFFSET, NAME, NAME_OFFSET, OFFSET_CHUNK, SENTINEL_ATTRIBUTE};
+use h5live::archive::layout::{
+    BYTES_PER_CHUNK, HAS_SENTINEL_ATTRIBUTE, IMAGE, IMAGE_OFFSET, NAME, NAME_OFFSET, OFFSETS_PER_CHUNK,
+};
 
 use super::options::ContentsFilter;
 use crate::byte_dataset_appender::ByteDatasetAppender;
@@ -42,13 +44,13 @@ impl SampleIndexWriter {
     /// # Errors
     /// [`crate::Error::File`].
     pub fn create(file: &File, has_sentinel: bool) -> Result<Self> {
-        let names = file.new_dataset::<u8>().unlimited_rows(&[]).chunk_shape(&[BYTE_CHUNK]);
+        let names = file.new_dataset::<u8>().unlimited_rows(&[]).chunk_shape(&[BYTES_PER_CHUNK]);
         names.deflate(NAME_LEVEL).create(NAME)?;
         for name in [IMAGE_OFFSET, NAME_OFFSET] {
-            let offsets = file.new_dataset::<u64>().unlimited_rows(&[]).chunk_shape(&[OFFSET_CHUNK]);
+            let offsets = file.new_dataset::<u64>().unlimited_rows(&[]).chunk_shape(&[OFFSETS_PER_CHUNK]);
             let dataset = offsets.create(name)?;
             if has_sentinel {
-                dataset.set_attribute(SENTINEL_ATTRIBUTE, &1u8)?;
+                dataset.set_attribute(HAS_SENTINEL_ATTRIBUTE, &1u8)?;
                 dataset.append(&[0u64])?;
             }
         }
@@ -57,7 +59,7 @@ impl SampleIndexWriter {
 
     fn open(file: &File) -> Result<Self> {
         let image_offset = file.dataset(IMAGE_OFFSET)?;
-        let has_sentinel = image_offset.attribute_names()?.iter().any(|name| *name == SENTINEL_ATTRIBUTE);
+        let has_sentinel = image_offset.attribute_names()?.iter().any(|name| *name == HAS_SENTINEL_ATTRIBUTE);
         Ok(SampleIndexWriter {
             image_offset: ColumnAppender::new(image_offset)?,
             name: ColumnAppender::new(file.dataset(NAME)?)?,
@@ -109,7 +111,7 @@ impl ShredderWriter {
         let image = file.new_dataset::<u8>().unlimited_rows(&[]);
         match filter {
             Some(filter) => image.chunk_shape(&[FILTERED_CHUNK]).filter(filter.spec()).create(IMAGE)?,
-            None => image.chunk_shape(&[BYTE_CHUNK]).create(IMAGE)?,
+            None => image.chunk_shape(&[BYTES_PER_CHUNK]).create(IMAGE)?,
         };
         SampleIndexWriter::create(file, has_sentinel)?;
         ShredderWriter::open(file)

@@ -52,8 +52,8 @@ impl ReplayCommand {
             out.flush()?;
             return Ok(CommandOutcome::Clean);
         }
-        out.line(json!({ "is": "beginning", "operations": story.begins }))?;
-        for line in &story.lines {
+        out.line(json!({ "is": "beginning", "operations": story.prior_op_count }))?;
+        for line in &story.events {
             out.line(match line {
                 CounterexampleEvent::Writer { operation, what, changes } => {
                     json!({ "is": "writer", "operation": operation, "what": what, "changes": changes })

@@ -20,13 +20,13 @@ pub fn check_store(
     lists_leaks: bool,
     as_json: bool,
 ) -> Result<bool> {
-    let report =
-        open::command_line_options().check(location, StoreCheckOptions { data: checks_data, leaks: lists_leaks })?;
+    let report = open::command_line_options()
+        .check(location, StoreCheckOptions { verify_data: checks_data, find_lost_domains: lists_leaks })?;
     match as_json {
         true => print_json(out, location, &report, lists_leaks)?,
         false => print_text(out, location, &report, checks_data, lists_leaks)?,
     }
-    Ok(report.is_clean() && !(checks_data && report.undecoded_chunks > 0))
+    Ok(report.has_no_findings() && !(checks_data && report.unverifiable_chunks > 0))
 }
 
 fn print_text(
@@ -44,7 +44,7 @@ fn print_text(
         out.line(format_args!("unused: {text}; `h5live repair --reclaim` deletes it"))?;
     }
     print_unchecksummed(out, location, report.unchecksummed_bytes.unwrap_or(0))?;
-    let unverified = UnverifiedCounts { chunks: report.undecoded_chunks, datasets: 0 };
+    let unverified = UnverifiedCounts { chunks: report.unverifiable_chunks, datasets: 0 };
     let verdict = match report.findings.len() {
         0 => verdict_without_findings(unverified, data),
         n if report.has_max_findings() => format!("{}, the check ended there", counted(n, "finding")),
@@ -57,7 +57,7 @@ fn print_text(
     out.line(format_args!(
         "{location}: {verdict}; {}{}, {} of metadata, {} of raw data{unused}",
         unverified.summary_prefix(),
-        counted(report.objects, "object"),
+        counted(report.object_count, "object"),
         counted(report.metadata_bytes, "byte"),
         report.raw_bytes,
     ))
@@ -85,11 +85,11 @@ fn print_json(out: &mut StdoutWriter, location: &Location, report: &StoreCheckRe
         "is": "summary",
         "findings": report.findings.len(),
         "complete": !report.has_max_findings(),
-        "objects": report.objects,
+        "objects": report.object_count,
         "metadata_bytes": report.metadata_bytes,
         "raw_bytes": report.raw_bytes,
         "unused": report.leak_count,
-        "unverified": report.undecoded_chunks,
+        "unverified": report.unverifiable_chunks,
         "unchecksummed_bytes": report.unchecksummed_bytes,
     }))
 }

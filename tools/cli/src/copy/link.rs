@@ -45,7 +45,7 @@ impl ChunkLinkedDomain {
         let location = self.location.to_string();
         let failed = |source: OpenError| Error::Location { location, source: Box::new(source) };
         let store = self.opened.last().ok_or(OpenError::Url("this is no domain".to_owned()));
-        let found = store.and_then(|store| Ok((store.locate_native_file(&self.file_uri)?, store)));
+        let found = store.and_then(|store| Ok((store.probe_native_file(&self.file_uri)?, store)));
         let (file, store) = found.map_err(failed)?;
         Ok(ChunkLinker { store, file, linked: 0, copied: Vec::new() })
     }

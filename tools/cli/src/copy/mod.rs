@@ -13,8 +13,8 @@ use std::path::Path;
 use clap::{Args, ValueEnum};
 use h5live::model::{FileSpaceSettings, ObjectKindSpec, ObjectSpec};
 use h5live::{
-    Attribute, Copier, CopyReport, DroppedFillValue, File, Group, LeftOut, LibVer, Location, LostReferences,
-    ObjectMetadataKind, Options, WalkItem,
+    Attribute, Copier, CopyReport, DroppedFillValue, File, Group, LibVer, Location, LostReferences, ObjectMetadataKind,
+    Options, SkippedItem, WalkItem,
 };
 use h5live_format::Superblock;
 use h5live_output::replace_temp_names;
@@ -196,7 +196,7 @@ impl CopyCommand {
 
     /// The copy, with what is asked for that changes datasets or names.
     fn with_changes<'a>(&self, mut copy: Copier<'a>, names: Option<&'a CopyNameMapper>) -> Result<Copier<'a>> {
-        copy = copy.inline_external_elements(self.inline).skip_damaged(self.on_damage == OnObstacle::Skip);
+        copy = copy.inline_external_and_virtual(self.inline).skip_damaged(self.on_damage == OnObstacle::Skip);
         copy = copy.skip_unsupported(self.on_unsupported == OnObstacle::Skip);
         if let Some(names) = names {
             copy = copy.rewrite_file_names(|file_name, role| names.rename_for_copy(file_name, role));
@@ -253,36 +253,36 @@ impl CopyCommand {
 /// What could not be verified, and what the copy does not have, in lines.
 pub(crate) fn losses(report: &CopyReport) -> Vec<String> {
     let mut lines = Vec::new();
-    for dataset in &report.unverified {
+    for dataset in &report.undecodable_chunks {
         lines.extend(dataset.errors.iter().map(|error| format!("unverified: {error}")));
-        let more = dataset.chunks - dataset.errors.len() as u64;
+        let more = dataset.count - dataset.errors.len() as u64;
         if more > 0 {
             lines.push(format!("unverified: {}: {} more", dataset.path, counted(more, "chunk")));
         }
     }
-    for DroppedFillValue { path, found, expected, .. } in &report.dropped_fill_values {
+    for DroppedFillValue { path, fill_value_size: found, element_size: expected, .. } in &report.dropped_fill_values {
         let (found, expected) = (counted(*found, "byte"), counted(*expected, "byte"));
         lines.push(format!("left out: {path}: a fill value of {found} for elements of {expected}"));
     }
-    for path in &report.rounded_again {
+    for path in &report.lossily_reencoded {
         let what = "its filter does not keep all values, and has encoded them once more";
         lines.push(format!("rounded again: {path}: {what}"));
     }
-    lines.extend(report.left_out.iter().map(left_out));
+    lines.extend(report.skipped_items.iter().map(left_out));
     lines.extend(lost_parts(report));
     for LostReferences { path, count, .. } in &report.lost_references {
         lines.push(format!("left out: {path}: {} to objects that are not copied", counted(*count, "reference")));
     }
-    if !report.unverified.is_empty() {
-        let chunks = counted(report.unverified_chunks(), "chunk");
-        let datasets = counted(report.unverified.len(), "dataset");
+    if !report.undecodable_chunks.is_empty() {
+        let chunks = counted(report.undecodable_chunk_count(), "chunk");
+        let datasets = counted(report.undecodable_chunks.len(), "dataset");
         lines.push(format!("copied as stored, and cannot be decoded: {chunks} of {datasets}"));
     }
     lines
 }
 
 /// Something that is not in the copy, and why, in a line.
-fn left_out(LeftOut { path, error, .. }: &LeftOut) -> String {
+fn left_out(SkippedItem { path, error, .. }: &SkippedItem) -> String {
     match error.object() == Some(path) {
         true => format!("left out: {error:#}"),
         false => format!("left out: {path}: {error:#}"),
@@ -294,10 +294,10 @@ const MAX_SHOWN_OBJECTS: usize = 4;
 
 /// What the copies of objects do not have.
 fn lost_parts(report: &CopyReport) -> Vec<String> {
-    let parts: BTreeSet<ObjectMetadataKind> = report.not_kept.iter().map(|lost| lost.part).collect();
+    let parts: BTreeSet<ObjectMetadataKind> = report.lost_metadata.iter().map(|lost| lost.part).collect();
     let mut lines = Vec::new();
     for part in parts {
-        let mut of_part = report.not_kept.iter().filter(|lost| lost.part == part);
+        let mut of_part = report.lost_metadata.iter().filter(|lost| lost.part == part);
         let shown = of_part.by_ref().take(MAX_SHOWN_OBJECTS);
         lines.extend(shown.map(|lost| format!("left out: {}: {part}", lost.path)));
         let more = of_part.count();
@@ -343,7 +343,7 @@ fn has_large_attributes(group: &Group) -> Result<bool> {
 fn described_with(group: &Group, large_attributes: bool) -> Result<ObjectSpec> {
     let info = group.info()?;
     let (attributes, times) = (info.attributes, info.times.is_some());
-    Ok(ObjectSpec { body: ObjectKindSpec::Group(group.spec()?), attributes, times, large_attributes })
+    Ok(ObjectSpec { body: ObjectKindSpec::Group(group.spec()?), attributes, track_times: times, large_attributes })
 }
 
 /// Bytes of elements below a group, about.

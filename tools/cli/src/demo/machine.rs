@@ -21,7 +21,7 @@ pub struct MachineSample {
     pub memory_available: u64,
     /// Read from disks (sectors of 512 bytes).
     pub disk_read: u64,
-    /// MemtableEntry to disks (sectors of 512 bytes).
+    /// Written to disks (sectors of 512 bytes).
     pub disk_written: u64,
     /// Received from networks (bytes).
     pub net_received: u64,

@@ -6,7 +6,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
 
-use h5live::{Attribute, Dataset, File, Group, MapObject, NamedType, Object, Reference};
+use h5live::{Attribute, Dataset, File, Group, NamedType, Object, Reference, UntypedMap};
 use serde_json::{Map, Value as Json, json};
 
 use crate::error::error_with_causes;
@@ -74,7 +74,7 @@ macro_rules! attributed {
     )*};
 }
 
-attributed!(Group, Dataset, MapObject, NamedType);
+attributed!(Group, Dataset, UntypedMap, NamedType);
 
 fn child_path(path: &str, name: &Name) -> String {
     format!("{}/{}", path.trim_end_matches('/'), escape(name.as_bytes()))
@@ -218,7 +218,7 @@ impl JsonDescriber<'_> {
         fields
     }
 
-    fn map(&self, map: &MapObject) -> JsonFields {
+    fn map(&self, map: &UntypedMap) -> JsonFields {
         let mut fields = JsonFields::new();
         fields.insert("kind".into(), "map".into());
         fields.insert("key_type".into(), self.type_text(map.key_type()));
@@ -272,7 +272,7 @@ impl JsonDescriber<'_> {
     fn attribute(&self, attribute: &Attribute) -> JsonFields {
         let mut fields = JsonFields::new();
         fields.insert("type".into(), self.type_text(attribute.datatype()));
-        self.committed(&mut fields, attribute.committed());
+        self.committed(&mut fields, attribute.committed_datatype_id());
         shape(&mut fields, attribute.dataspace());
         if *attribute.dataspace() != Dataspace::Null
             && let Some(values) = self.ok_or_add_error(&mut fields, attribute.values())
@@ -285,7 +285,10 @@ impl JsonDescriber<'_> {
     /// The text of a type, as in files with the usual size of addresses.
     fn type_text(&self, datatype: &Datatype) -> Json {
         datatype
-            .with_vlen_and_reference_sizes(self.file.session().element_sizes, VlenAndReferenceSizes::default())
+            .with_vlen_and_reference_sizes(
+                self.file.session().vlen_and_reference_sizes,
+                VlenAndReferenceSizes::default(),
+            )
             .to_string()
             .into()
     }
@@ -304,7 +307,7 @@ impl JsonDescriber<'_> {
             return fields;
         };
         fields.insert("type".into(), self.type_text(&spec.datatype));
-        self.committed(&mut fields, spec.committed);
+        self.committed(&mut fields, spec.committed_datatype);
         shape(&mut fields, &spec.dataspace);
         storage(&mut fields, &spec);
         if let FillValue::Value(bytes) = &spec.fill.value {
@@ -315,7 +318,7 @@ impl JsonDescriber<'_> {
         let elsewhere = matches!(spec.layout, Layout::Virtual(_) | Layout::External(_));
         if spec.dataspace != Dataspace::Null && !elsewhere {
             let is_stored =
-                self.ok_or_add_error(&mut fields, dataset.chunks()).is_some_and(|chunks| !chunks.is_empty());
+                self.ok_or_add_error(&mut fields, dataset.stored_chunks()).is_some_and(|chunks| !chunks.is_empty());
             let values = is_stored.then(|| self.ok_or_add_error(&mut fields, all_values(dataset, &spec)));
             if let Some(values) = values.flatten() {
                 self.put_values(&mut fields, "values", &spec.dataspace, values);

@@ -9,7 +9,7 @@ mod values;
 
 use std::sync::Arc;
 
-use h5live::{Attribute, Dataset, File, Group, Location, MapObject, Object};
+use h5live::{Attribute, Dataset, File, Group, Location, Object, UntypedMap};
 use h5live_format::dump::Dump as Structure;
 
 use crate::error::{CommandOutcome, Result};
@@ -152,7 +152,7 @@ impl DumpCommand {
 enum Subject {
     Group(Group),
     Dataset(Dataset),
-    Map(MapObject),
+    Map(UntypedMap),
     Attribute(File, Box<Attribute>),
 }
 

@@ -26,7 +26,7 @@ pub fn as_argument(location: &Location) -> PathBuf {
 /// [`Error::Location`] if other processes cannot follow what is written there; errors of `make`, and of creating it.
 pub fn create_live_store(location: &Location, force: ForceArgs, make: impl FnOnce(&File) -> Result<()>) -> Result<()> {
     let can = open::capabilities(location)?;
-    if !can.live || can.durability == DurabilitySupport::Never {
+    if !can.supports_live_reads || can.durability == DurabilitySupport::Never {
         let text = "other processes cannot follow what is written there: use a native file, or a store that `h5live \
                     stores` says is followed while written";
         let source = Box::new(OpenError::Url(text.to_owned()));
@@ -56,7 +56,8 @@ pub fn first_check_finding(location: &Location) -> Option<String> {
         Ok(Some(path)) => return first_file_check_finding(&path),
         Ok(None) => {}
     }
-    match open::command_line_options().check(location, StoreCheckOptions { data: true, ..StoreCheckOptions::default() })
+    match open::command_line_options()
+        .check(location, StoreCheckOptions { verify_data: true, ..StoreCheckOptions::default() })
     {
         Ok(report) => first_of(&report.findings, |finding| {
             format!("{}: {}", finding.path.as_deref().unwrap_or("/"), finding.cause)

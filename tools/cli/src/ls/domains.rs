@@ -72,7 +72,7 @@ impl DomainListing<'_> {
                     "owner": entry.owner,
                     "created": entry.created.map(utc::iso8601_seconds),
                     "modified": entry.modified.map(utc::iso8601_seconds),
-                    "objects": size.map(|size| size.objects),
+                    "objects": size.map(|size| size.stored_object_count),
                     "stored_bytes": size.map(|size| size.bytes),
                 }))?;
                 continue;

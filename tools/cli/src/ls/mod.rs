@@ -147,5 +147,5 @@ impl LsCommand {
 #[cfg(feature = "hsds")]
 fn may_be_folder(error: &Error) -> bool {
     use crate::model::StoreErrorKind::{NotFound, NotThisFormat};
-    matches!(error, Error::File(error) if matches!(error.store_kind(), None | Some(NotFound | NotThisFormat)))
+    matches!(error, Error::File(error) if matches!(error.store_error_kind(), None | Some(NotFound | NotThisFormat)))
 }

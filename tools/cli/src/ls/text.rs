@@ -25,7 +25,7 @@ fn stored(file: &File, id: ObjectId) -> Option<StoredChunks> {
     let Ok(Object::Dataset(dataset)) = file.root().object_by_id(id, "") else {
         return None;
     };
-    let chunks = dataset.chunks().ok()?;
+    let chunks = dataset.stored_chunks().ok()?;
     Some(StoredChunks { chunks: chunks.len(), bytes: total_bytes(chunks.iter().map(|chunk| chunk.size)) })
 }
 

@@ -5,7 +5,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 
-use h5live::{Dataset, File, Group, MapObject, NamedType, Object};
+use h5live::{Dataset, File, Group, NamedType, Object, UntypedMap};
 use h5live_native::existing_raw_file;
 use serde_json::Value as Json;
 
@@ -91,7 +91,7 @@ pub fn parse_offset_size(json: &Json) -> Result<u32> {
 
 fn object_spec(fields: &DescriptionFields<'_>, body: ObjectKindSpec) -> Result<ObjectSpec, DescriptionFault> {
     let (attributes, times) = (fields.creation_order_storage("attribute_order")?, fields.flag("times")?);
-    Ok(ObjectSpec { attributes, times, ..body.into() })
+    Ok(ObjectSpec { attributes, track_times: times, ..body.into() })
 }
 
 /// Puts into a new file what a description says of its root group.
@@ -307,7 +307,10 @@ impl<'a> FileBuilder<'a> {
     }
 
     fn fit(&self, datatype: Datatype) -> Datatype {
-        datatype.with_vlen_and_reference_sizes(VlenAndReferenceSizes::default(), self.store.session().element_sizes)
+        datatype.with_vlen_and_reference_sizes(
+            VlenAndReferenceSizes::default(),
+            self.store.session().vlen_and_reference_sizes,
+        )
     }
 
     fn unlinked(&self, path: &str, spec: &ObjectSpec) -> Result<ObjectId> {
@@ -338,7 +341,7 @@ impl<'a> FileBuilder<'a> {
         };
         let mut builder = self.file.root().new_dataset_with_type(datatype.clone());
         if let Some(committed) = &committed {
-            builder = builder.committed(committed);
+            builder = builder.committed_datatype(committed);
         }
         builder = builder.dataspace(fields.dataspace()?);
         let chunks = fields.optional("chunks", "dimensions", parse_u64s_null_unlimited)?;
@@ -433,7 +436,7 @@ impl<'a> FileBuilder<'a> {
         Ok(dataset.write_values(Selection::All, &values)?)
     }
 
-    fn pairs(&self, fields: &DescriptionFields<'_>, map: &MapObject) -> Result<()> {
+    fn pairs(&self, fields: &DescriptionFields<'_>, map: &UntypedMap) -> Result<()> {
         let refer = |form: &ReferenceType, json: &Json| self.refer(form, json);
         let wrong = |source| DescriptionFault::Value { path: fields.path.clone(), source };
         let mut pairs = Vec::new();
@@ -460,7 +463,7 @@ impl<'a> FileBuilder<'a> {
             None => fields.datatype()?,
         };
         builder = match &committed {
-            Some(committed) => builder.committed(committed),
+            Some(committed) => builder.committed_datatype(committed),
             None => builder.datatype(datatype.clone()),
         };
         let dataspace = fields.dataspace()?;

@@ -34,11 +34,11 @@ impl RecordObserver for RecordProgressPrinter<'_> {
         eprint_message(format_args!("{}: {notice}", self.path));
     }
 
-    fn stored(&mut self) {
+    fn row_accepted(&mut self) {
         self.bar.inc(1);
     }
 
-    fn refused(&mut self, row: &RefusedRow) {
+    fn row_refused(&mut self, row: &RefusedRow) {
         self.refused += 1;
         if self.refused <= MAX_NAMED_ROWS {
             eprint_message(format_args!("standard input: {row}"));

@@ -131,7 +131,7 @@ enum NewKeysArg {
 
 /// Whether there was no room for what was written.
 fn is_full(error: &Error) -> bool {
-    matches!(error, Error::File(error) if error.store_kind() == Some(&StoreErrorKind::StorageFull))
+    matches!(error, Error::File(error) if error.store_error_kind() == Some(&StoreErrorKind::StorageFull))
 }
 
 /// Says what is at fault: standard input, the file at a location, or another one.
@@ -156,7 +156,7 @@ fn delimiter(text: &str) -> Result<u8, &'static str> {
 fn quote_escape(text: &str) -> Result<QuoteEscape, &'static str> {
     match text.as_bytes() {
         b"none" | b"\"" => Ok(QuoteEscape::Doubled),
-        [byte] => Ok(QuoteEscape::Behind(*byte)),
+        [byte] => Ok(QuoteEscape::EscapeByte(*byte)),
         _ => Err("allowed are one character and none"),
     }
 }
@@ -221,9 +221,9 @@ impl RecordCommand {
     fn options(&self) -> Result<RecordOptions> {
         let csv = CsvOptions {
             delimiter: self.delimiter,
-            has_header: !self.no_header,
+            may_have_header: !self.no_header,
             skipped_lines: self.skip_lines,
-            has_decimal_comma: self.decimal_comma,
+            forces_decimal_comma: self.decimal_comma,
             quote_escape: self.escape.unwrap_or_default(),
         };
         let format = match self.format {
@@ -252,11 +252,11 @@ impl RecordCommand {
                 NewKeysArg::Ignore => NewKeyPolicy::Ignore,
                 NewKeysArg::Dataset => NewKeyPolicy::Dataset,
             },
-            finds_units: !self.no_units,
-            empty: self.empty,
+            may_have_units_row: !self.no_units,
+            integer_for_empty: self.empty,
             infer_rows: self.infer_rows,
-            columns: self.types.clone(),
-            text_bytes: self.str_width,
+            given_column_types: self.types.clone(),
+            fixed_text_bytes: self.str_width,
             conversion: self.lossy.conversion(),
             on_error: self.on_error.clone(),
             flush: FlushPolicy { rows: self.every, ..FlushPolicy::default() },
@@ -278,22 +278,22 @@ impl RecordCommand {
                 OnError::RejectTo(path) => format!(", {refused} rejected to {}", path.display()),
                 _ => format!(", {refused} skipped"),
             };
-            let stopped = stopped.map(|refused| format!(", stopped at row {}", refused.row)).unwrap_or_default();
-            eprint_message(format_args!("{}: {} stored{left}{stopped}", self.file, counted(recorded.stored, "row")));
+            let stopped = stopped.map(|refused| format!(", stopped at row {}", refused.row_number)).unwrap_or_default();
+            eprint_message(format_args!("{}: {} stored{left}{stopped}", self.file, counted(recorded.accepted, "row")));
         }
         mirrored.iter().for_each(eprint_message);
         if self.json {
             let mut summary = serde_json::Map::new();
             summary.insert("file".to_owned(), self.file.to_string().into());
             summary.insert("path".to_owned(), self.path.clone().into());
-            summary.insert("rows".to_owned(), recorded.stored.into());
+            summary.insert("rows".to_owned(), recorded.accepted.into());
             if recorded.refused > 0 {
                 let is_rejected = matches!(self.on_error, OnError::RejectTo(_));
                 let name = if is_rejected { "rejected" } else { "skipped" };
                 summary.insert(name.to_owned(), recorded.refused.into());
             }
             if let Some(refused) = stopped {
-                summary.insert("stopped_at".to_owned(), refused.row.into());
+                summary.insert("stopped_at".to_owned(), refused.row_number.into());
             }
             mirrored.iter().for_each(|mirror| mirror.add_to(&mut summary));
             let mut out = crate::output::StdoutWriter::stdout();

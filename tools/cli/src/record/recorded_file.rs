@@ -55,7 +55,7 @@ impl RecordedFile {
         temp_output::remove_stale_temps_beside(location)?;
         let mut is_new = false;
         let file = match crate::open::command_line_options().swmr_write().open(location) {
-            Err(error) if error.store_kind() == Some(&StoreErrorKind::NotFound) => {
+            Err(error) if error.store_error_kind() == Some(&StoreErrorKind::NotFound) => {
                 let file = crate::open::command_line_options().create_new().open(location)?;
                 is_new = true;
                 if let Err(error) = file.start_swmr() {
@@ -77,13 +77,13 @@ impl RecordedFile {
 
     /// Closes the file after a recording. It is removed if it was made for it and nothing came in.
     pub fn close(self, recorded: &RecordSummary) -> CloseReport {
-        let unused = match recorded.unused {
+        let unused = match recorded.no_rows_outcome {
             Some(NoRowsDatasetOutcome::NotMade) => NoRowsOutcome::Kept,
             Some(NoRowsDatasetOutcome::Removed) => NoRowsOutcome::DatasetRemoved,
             Some(NoRowsDatasetOutcome::Kept) | None => {
                 let closed = self.file.close();
-                let kept = if closed.is_ok() { recorded.appended } else { recorded.flushed };
-                let unused = recorded.unused.map(|_| NoRowsOutcome::DatasetKept);
+                let kept = if closed.is_ok() { recorded.dataset_growth } else { recorded.flushed };
+                let unused = recorded.no_rows_outcome.map(|_| NoRowsOutcome::DatasetKept);
                 return CloseReport { kept, unused, ended: closed.map_err(Into::into) };
             }
         };

@@ -136,7 +136,7 @@ fn chunks_that_cannot_be_decoded_are_told_and_copied() {
     assert!(lines[0].contains("/run/packed: chunk [3, 0]: filter 1 (deflate)"), "{said}");
     assert_eq!(lines[1], "copied as stored, and cannot be decoded: 1 chunk of 1 dataset");
     let copy = File::open(&to).unwrap().dataset("run/packed").unwrap();
-    let copied = copy.chunk(&chunk).unwrap().unwrap();
+    let copied = copy.stored_chunk(&chunk).unwrap().unwrap();
     assert_eq!(copy.read_chunk(&copied).unwrap(), b"no compressed data");
     fs::remove_file(&to).unwrap();
     text(&run(&["copy", "--no-verify", &from, &to]));

@@ -139,7 +139,7 @@ fn a_value_that_cannot_be_read_is_an_error_in_its_place_of_the_tree() {
         .write(&[7; 8])
         .unwrap();
     file.new_dataset::<u8>().shape(&[1]).create("well").unwrap().write(&[1]).unwrap();
-    let chunk = file.dataset("packed").unwrap().chunks().unwrap()[0].clone();
+    let chunk = file.dataset("packed").unwrap().stored_chunks().unwrap()[0].clone();
     file.close().unwrap();
     let mut bytes = std::fs::read(&path).unwrap();
     let stored = File::open(&path).unwrap().dataset("packed").unwrap().read_chunk(&chunk).unwrap();

@@ -11,10 +11,10 @@ fn make(path: &std::path::Path) {
     let file = File::create(path).unwrap();
     let ids = file.new_map::<String, u64>().create("a/ids").unwrap();
     ids.put_many(&[("Alice", 125u64), ("Bob", 216)]).unwrap();
-    ids.object()
+    ids.as_untyped()
         .put_pairs(&[(Value::Null, Value::Integer(7)), (Value::Text(String::new()), Value::Integer(8))])
         .unwrap();
-    ids.object().set_attribute("unit", "none").unwrap();
+    ids.as_untyped().set_attribute("unit", "none").unwrap();
     let lists = file.new_map::<i16, Vec<String>>().create("lists").unwrap();
     lists.put(&-3, &vec!["x".to_owned(), "y".to_owned()]).unwrap();
     file.close().unwrap();

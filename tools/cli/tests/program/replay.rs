@@ -11,7 +11,7 @@ fn kept(folder: &std::path::Path) -> String {
         query: ReaderQuery::Bytes { at: 0, len: 8 },
         position: WriterPosition::after(prefix),
     };
-    let found = Counterexample { fault: "it went back".into(), seen: vec![seen(0), seen(2)] };
+    let found = Counterexample { fault: "it went back".into(), queries: vec![seen(0), seen(2)] };
     let path = folder.join("found.h5trace");
     found.save(&trace, std::fs::File::create(&path).unwrap()).unwrap();
     path.to_str().unwrap().to_owned()

@@ -110,7 +110,7 @@ fn step(way: &Way<'_>, number: u64, file: &File, rows: &Dataset) -> h5live::Resu
 }
 
 fn is_full(error: &Error) -> bool {
-    error.store_kind() == Some(&StoreErrorKind::StorageFull)
+    error.store_error_kind() == Some(&StoreErrorKind::StorageFull)
 }
 
 #[test]

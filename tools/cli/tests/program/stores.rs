@@ -174,9 +174,9 @@ fn links_lead_only_where_the_command_line_lets_them() {
     let said = error(&run_in(folder, &["dump", "a.h5", "beside", "--links", "never"]));
     assert_eq!(said, "h5live: a.h5: /beside: a link leads to b.h5, and links to other files are not followed");
     let said = error(&run_in(folder, &["dump", "a.h5", "memory"]));
-    assert!(
-        said.ends_with("a link leads to mem:b, and links of this file may not lead there: LinkPolicy::Any allows it")
-    );
+    assert!(said.ends_with(
+        "a link leads to mem:b, and links of this file may not lead there: LinkedFilePolicy::Any allows it"
+    ));
     let said = error(&run_in(folder, &["dump", "a.h5", "memory", "--links", "any"]));
     assert_eq!(said, r#"h5live: a.h5: /memory: there is no file "mem:b", to which a link leads"#);
     let said = error(&run_in(folder, &["dump", "a.h5", "virtual", "--links", "any"]));

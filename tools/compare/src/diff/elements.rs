@@ -48,8 +48,8 @@ impl<'a> DatasetComparison<'a> {
         (a, b): (&DatasetSpec, &DatasetSpec),
         found: ValueDifferences,
     ) -> h5live::Result<Self> {
-        let mut stored = DatasetBlock::list_written(a, |each| sides.0.0.for_each_chunk(each))?;
-        stored.extend(DatasetBlock::list_written(b, |each| sides.1.0.for_each_chunk(each))?);
+        let mut stored = DatasetBlock::list_written(a, |each| sides.0.0.for_each_stored_chunk(each))?;
+        stored.extend(DatasetBlock::list_written(b, |each| sides.1.0.for_each_stored_chunk(each))?);
         let bytewise = a.datatype == b.datatype && !a.datatype.has_vlen_or_references() && !has_references(&a.datatype);
         Ok(DatasetComparison {
             tolerance,
@@ -149,7 +149,7 @@ fn fill_of(side: &DiffSide, spec: &DatasetSpec) -> Option<Value> {
     if u64::from(spec.datatype.size()) > BLOCK_BYTES {
         return None;
     }
-    let values = Value::decode_all(&spec.datatype, &spec.fill_element(), Some(side.file.store())).ok()?;
+    let values = Value::decode_all(&spec.datatype, &spec.fill_value_or_zeros(), Some(side.file.store())).ok()?;
     values.into_iter().next()
 }
 

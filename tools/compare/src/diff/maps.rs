@@ -1,6 +1,6 @@
 //! The pairs of maps of two files.
 
-use h5live::{MapObject, Result, Value};
+use h5live::{Result, UntypedMap, Value};
 
 use super::difference::FileDifference;
 use super::side::DiffSide;
@@ -14,8 +14,8 @@ use super::tolerance::Tolerance;
 pub fn compare(
     tolerance: Tolerance,
     limit: usize,
-    (a, in_a): (&MapObject, &DiffSide),
-    (b, in_b): (&MapObject, &DiffSide),
+    (a, in_a): (&UntypedMap, &DiffSide),
+    (b, in_b): (&UntypedMap, &DiffSide),
 ) -> Result<Vec<FileDifference>> {
     let mut found = PairDifferences { limit, shown: Vec::new(), count: 0 };
     let same_object = |a: &Value, b: &Value| in_a.referenced_path(a) == in_b.referenced_path(b);
@@ -36,7 +36,7 @@ pub fn compare(
 }
 
 /// The value for a key of the other map.
-fn get(map: &MapObject, key: &Value) -> Result<Option<Value>> {
+fn get(map: &UntypedMap, key: &Value) -> Result<Option<Value>> {
     match map.get_value(key) {
         Err(error) if matches!(error.kind(), h5live::ErrorKind::Convert(_)) => Ok(None),
         found => found,

@@ -141,8 +141,10 @@ impl Listing {
                     Err(error) => return self.unreadable(path, &error),
                 };
                 self.paths.insert(id, path.to_vec());
-                let datatype = datatype
-                    .with_vlen_and_reference_sizes(store.session().element_sizes, VlenAndReferenceSizes::default());
+                let datatype = datatype.with_vlen_and_reference_sizes(
+                    store.session().vlen_and_reference_sizes,
+                    VlenAndReferenceSizes::default(),
+                );
                 self.plain(path, "datatype", datatype.to_string());
             }
             ObjectKind::Map => {

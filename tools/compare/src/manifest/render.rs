@@ -137,7 +137,10 @@ impl<'a> ManifestRenderer<'a> {
     /// The text of a type: in all stores that of an HDF5 file, whatever size elements have that lead elsewhere.
     fn type_text(&self, datatype: &Datatype) -> String {
         datatype
-            .with_vlen_and_reference_sizes(self.store.session().element_sizes, VlenAndReferenceSizes::default())
+            .with_vlen_and_reference_sizes(
+                self.store.session().vlen_and_reference_sizes,
+                VlenAndReferenceSizes::default(),
+            )
             .to_string()
     }
 
@@ -325,8 +328,8 @@ impl<'a> ManifestRenderer<'a> {
         };
         let mut runs: Vec<(u64, u64)> = Vec::new();
         bound.for_each_run(|run| match runs.last_mut() {
-            Some((at, len)) if *at + *len == run.at => *len += run.len,
-            _ => runs.push((run.at, run.len)),
+            Some((at, len)) if *at + *len == run.offset_in_chunk => *len += run.len,
+            _ => runs.push((run.offset_in_chunk, run.len)),
         });
         format!("{runs:?}")
     }

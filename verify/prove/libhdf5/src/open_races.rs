@@ -259,7 +259,7 @@ impl RaceRun {
             Ok(report) => {
                 let mut findings = report.findings.iter();
                 let found =
-                    findings.find(|finding| !(is_abandoned && matches!(finding.cause, FindingCause::Status(_))));
+                    findings.find(|finding| !(is_abandoned && matches!(finding.cause, FindingCause::NotClosed(_))));
                 found.map(|finding| format!("the file in the end: {finding}"))
             }
             Err(error) => Some(format!("the file cannot be checked in the end: {error}")),

@@ -87,7 +87,7 @@ fn open_to_follow<'l>(view: &ReaderView, library: &'l Library, path: &CStr) -> R
         view.mark_operation_restart();
         match library.open_to_follow(path) {
             Ok(file) => return Ok(file),
-            Err(failure) if view.is_unchanged_since_restart() => return Err(follow_end(view, &failure)),
+            Err(failure) if view.operation_must_succeed() => return Err(follow_end(view, &failure)),
             Err(_) => {}
         }
     }
@@ -149,7 +149,7 @@ impl<'l> Libhdf5Follower<'l> {
                     all[n].history = view.replace_history(ReaderHistory::NONE);
                     let states: Vec<_> =
                         all.iter().map(|known| (known.extent, known.versions.clone(), known.history)).collect();
-                    if !view.is_new_checkpoint_state((pass, n, &floors, opened, states)) {
+                    if !view.try_enter_checkpoint((pass, n, &floors, opened, states)) {
                         return Err(FollowEnd::Merged);
                     }
                 }

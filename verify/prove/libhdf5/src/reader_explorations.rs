@@ -140,7 +140,7 @@ impl ExplorationJob {
         virtual_file::serve_file(file.as_file()).expect("the file is there");
         let path = CString::new(file.path().as_os_str().as_bytes()).expect("a path has no zeros");
         let bounds = ExploreBounds { start: workload.start, tearing, threads: 1, ..ExploreBounds::default() };
-        let bounds = ExploreBounds { merge: self.shown != WriteGranularity::Many, ..bounds };
+        let bounds = ExploreBounds { merges_schedules: self.shown != WriteGranularity::Many, ..bounds };
         let began = Instant::now();
         let (mut explored, mut moves) = (ExploreReport::default(), None);
         let first = if self.shown == WriteGranularity::Many { passes + EXTRA_PASSES } else { passes };
@@ -151,10 +151,10 @@ impl ExplorationJob {
                 WriteGranularity::Many => explore_by_moves(&workload, &bounds, limit, &follower),
                 _ => explore_within_limit(&workload, &bounds, limit, &follower),
             };
-            if found.wrong > 0 || found.schedules > explored.schedules {
+            if found.violation_count > 0 || found.schedules > explored.schedules {
                 (explored, moves, passes) = (found, reached, more);
             }
-            let is_enough = explored.wrong > 0 || explored.schedules >= MIN_SCHEDULES || more >= MAX_PASSES;
+            let is_enough = explored.violation_count > 0 || explored.schedules >= MIN_SCHEDULES || more >= MAX_PASSES;
             if self.shown != WriteGranularity::Many || is_enough || began.elapsed() >= self.limit {
                 break;
             }
@@ -167,14 +167,14 @@ impl ExplorationJob {
             workload.trace.len() - workload.start,
             explored.schedules,
             explored.states,
-            explored.wrong,
-            if explored.exhausted { "yes" } else { "no" },
+            explored.violation_count,
+            if explored.is_exhaustive { "yes" } else { "no" },
             moves.map_or("all".into(), |moves| moves.to_string()),
             explored.schedules as f64 / explored.elapsed.as_secs_f64(),
         );
         if self.shown == WriteGranularity::Broken {
-            println!("    {}", if explored.wrong > 0 { "found out, as it must be" } else { "NOT FOUND OUT" });
-            return if explored.wrong > 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE };
+            println!("    {}", if explored.violation_count > 0 { "found out, as it must be" } else { "NOT FOUND OUT" });
+            return if explored.violation_count > 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE };
         }
         for found in explored.violations.iter().take(2) {
             println!("    after {} moves: {}", found.writer_move_count(), found.fault);
@@ -182,7 +182,7 @@ impl ExplorationJob {
                 println!("{}", CounterexampleLog::new(&workload.trace, found));
             }
         }
-        if explored.wrong == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+        if explored.violation_count == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
     }
 }
 
@@ -198,13 +198,18 @@ fn explore_by_moves(
     let (mut largest, mut reached) = (ExploreReport::default(), 0);
     for moves in 1.. {
         let time = Some(limit.saturating_sub(began.elapsed()));
-        let bounds = ExploreBounds { moves: Some(moves), runs: Some(MIN_SCHEDULES), time, ..bounds.clone() };
+        let bounds = ExploreBounds {
+            max_writer_moves: Some(moves),
+            max_runs: Some(MIN_SCHEDULES),
+            time_limit: time,
+            ..bounds.clone()
+        };
         let found = explore_schedules(&workload.trace, &bounds, &|view| follower.run(view));
-        let is_last = !found.exhausted || found.schedules == largest.schedules;
-        if found.wrong > 0 || found.schedules > largest.schedules {
+        let is_last = !found.is_exhaustive || found.schedules == largest.schedules;
+        if found.violation_count > 0 || found.schedules > largest.schedules {
             (largest, reached) = (found, moves);
         }
-        if is_last || largest.wrong > 0 {
+        if is_last || largest.violation_count > 0 {
             break;
         }
     }
@@ -222,17 +227,22 @@ fn explore_within_limit(
     let began = Instant::now();
     let explore = |moves, limit: Duration| {
         let time = Some(limit.saturating_sub(began.elapsed()));
-        let bounds = ExploreBounds { moves, runs: Some(MIN_SCHEDULES), time, ..bounds.clone() };
+        let bounds = ExploreBounds {
+            max_writer_moves: moves,
+            max_runs: Some(MIN_SCHEDULES),
+            time_limit: time,
+            ..bounds.clone()
+        };
         explore_schedules(&workload.trace, &bounds, &|view| follower.run(view))
     };
     let mut found = explore(None, limit / 2);
     let mut reached = None;
-    while !found.exhausted && found.wrong == 0 && began.elapsed() < limit {
+    while !found.is_exhaustive && found.violation_count == 0 && began.elapsed() < limit {
         let moves = reached.map_or(1, |moves| moves + 1);
         let next = explore(Some(moves), limit);
         reached = Some(moves);
-        let through = next.exhausted;
-        found = ExploreReport { exhausted: false, ..next };
+        let through = next.is_exhaustive;
+        found = ExploreReport { is_exhaustive: false, ..next };
         if !through {
             break;
         }

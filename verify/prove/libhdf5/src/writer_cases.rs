@@ -312,10 +312,11 @@ impl H5pyRecorder {
             return Err(RecordError::Program(String::from_utf8_lossy(&done.stderr).into_owned()));
         }
         let whole = Trace::load(BufReader::new(File::open(&log)?)).map_err(RecordError::Trace)?;
-        let begin =
-            whole.find_mark("begin").ok_or_else(|| RecordError::Program("it does not say when it begins".into()))?;
+        let begin = whole
+            .prefix_ending_with_mark("begin")
+            .ok_or_else(|| RecordError::Program("it does not say when it begins".into()))?;
         let trace = Trace::new(whole.image_after(begin)?, whole.operations().iter().skip(begin).cloned().collect());
-        let start = trace.find_mark("start").unwrap_or(0);
+        let start = trace.prefix_ending_with_mark("start").unwrap_or(0);
         Ok(Workload {
             trace,
             start,
@@ -368,7 +369,7 @@ pub fn explore_all_cases(limit: Duration, story: bool, name: &str) -> bool {
             match lab.record(arguments, (case.series)()) {
                 Ok(workload) => {
                     for reader in case.readers {
-                        let bounds = ExploreBounds { tearing, time: Some(limit), ..ExploreBounds::default() };
+                        let bounds = ExploreBounds { tearing, time_limit: Some(limit), ..ExploreBounds::default() };
                         sound &= explore_reader(case, &workload, *reader, passes, bounds, story);
                     }
                 }
@@ -413,8 +414,8 @@ fn explore_reader(
         explored.schedules,
         explored.states,
         excused.load(Relaxed),
-        explored.wrong,
-        if explored.exhausted { "yes" } else { "no" },
+        explored.violation_count,
+        if explored.is_exhaustive { "yes" } else { "no" },
         explored.schedules as f64 / explored.elapsed.as_secs_f64(),
     );
     if let (Some(what), 1..) = (case.structure_written_early, excused.load(Relaxed)) {
@@ -426,5 +427,5 @@ fn explore_reader(
             println!("{}", CounterexampleLog::new(&workload.trace, found));
         }
     }
-    explored.wrong == 0
+    explored.violation_count == 0
 }

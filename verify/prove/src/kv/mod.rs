@@ -79,9 +79,9 @@ impl Recording {
         let mut flushed = vec![0];
         for step in 1..=STEPS {
             steps::take_step(&file, step).map_err(text)?;
-            flushed.push(engine.history().len() - 1);
+            flushed.push(engine.recorded_history().len() - 1);
         }
-        Ok(Recording { states: engine.history(), flushed, max_key_bytes: engine.max_key_bytes() })
+        Ok(Recording { states: engine.recorded_history(), flushed, max_key_bytes: engine.max_key_bytes() })
     }
 
     /// Steps that the writer has flushed when it has made this state.
@@ -222,7 +222,8 @@ fn count_records(engine: &MemoryEngine) -> Result<BTreeMap<String, usize>, Strin
 /// Everything in the store is accounted for.
 fn check(engine: &MemoryEngine) -> Result<(), String> {
     let (limit, keys) = (AllocationLimit::default(), LongKeyEngine::new(engine.clone()));
-    let report = check_container(&keys, StoreCheckOptions { data: true, leaks: false }, &NoFilters, limit);
+    let report =
+        check_container(&keys, StoreCheckOptions { verify_data: true, find_lost_domains: false }, &NoFilters, limit);
     let report = report.map_err(|error| error_chain_text(&error))?;
     match report.findings.first() {
         Some(finding) => Err(format!("the store is not sound: {finding}")),

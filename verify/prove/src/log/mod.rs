@@ -60,12 +60,12 @@ impl LogReport {
     fn add_schedules(&mut self, found: ExploreReport) {
         let fault =
             found.violations.first().map(|bad| format!("after {} moves: {}", bad.writer_move_count(), bad.fault));
-        self.add(found.schedules, found.wrong, found.exhausted, fault);
+        self.add(found.schedules, found.violation_count, found.is_exhaustive, fault);
     }
 
     fn add_crashes(&mut self, found: CrashReport) {
         let fault = found.violations.first().map(|bad| format!("{} ({:?})", bad.fault, bad.survivors));
-        self.add(found.states, found.wrong, found.exhausted, fault);
+        self.add(found.states, found.violation_count, found.is_exhaustive, fault);
     }
 }
 
@@ -103,13 +103,20 @@ fn schedules(
     effort: Effort,
 ) -> ExploreReport {
     let Effort { threads, time, runs, moves } = effort;
-    let bounds =
-        ExploreBounds { start: workload.start, threads, time, runs, moves, tearing, ..ExploreBounds::default() };
+    let bounds = ExploreBounds {
+        start: workload.start,
+        threads,
+        time_limit: time,
+        max_runs: runs,
+        max_writer_moves: moves,
+        tearing,
+        ..ExploreBounds::default()
+    };
     explore_schedules(&workload.trace, &bounds, &|view: &Arc<ReaderView>| follow(workload, view, looks, sight))
 }
 
 fn crashes(workload: &LogWorkload, bounds: CrashBounds) -> CrashReport {
-    let bounds = CrashBounds { start: workload.start, recrashes: 0, ..bounds };
+    let bounds = CrashBounds { start: workload.start, max_recovery_crashes: 0, ..bounds };
     let recovery = |disk: &Arc<CrashedDisk>, expected: &ExpectedPrefix| recover(workload, disk, expected);
     explore_crashes(&workload.trace, &bounds, &recovery)
 }
@@ -231,7 +238,7 @@ impl LogPart {
         let effort = Effort { moves: self.moves(), ..effort };
         // The states after a crash are few: time is no bound.
         let (threads, limit) = (effort.threads, effort.time.unwrap_or(CRASH_TIME));
-        let torn = AllowedTears { observations: 1, ..AllowedTears::cut_at_multiples_of(512) };
+        let torn = AllowedTears { max_torn_positions: 1, ..AllowedTears::cut_at_multiples_of(512) };
         let mut look_at_little = |looks: Looks| {
             let sights = Sight::small(workload);
             let effort = Effort { time: effort.time.map(|time| time / sights.len() as u32), ..effort };

@@ -80,7 +80,7 @@ pub fn claim_state(client: &ObjectClient, prefix: &str) -> Result<ClaimState> {
     // What is no lease says nothing about its holder.
     let Some(lease) = LeaseDocument::parse(&found.bytes) else { return Ok(ClaimState::Held) };
     let age = SystemTime::now().duration_since(found.meta.modified).unwrap_or_default();
-    let is_over = lease.session != claim.session || lease.is_released || age >= lease.period + CLOCK_MARGIN;
+    let is_over = lease.session_id != claim.session || lease.is_released || age >= lease.ttl + CLOCK_MARGIN;
     Ok(if is_over { ClaimState::Abandoned } else { ClaimState::Held })
 }
 
@@ -107,7 +107,7 @@ impl PrefixClaims {
         let how = LeaseOptions { takes_over: false, ..*how };
         let taken = other.map(|claim| WriterLease::take(client, &claim.domain, &how)).transpose()?;
         if let Some(lease) = lease {
-            let claim = ClaimDocument { domain: domain.to_owned(), session: lease.session() };
+            let claim = ClaimDocument { domain: domain.to_owned(), session: lease.session_id() };
             client.put(&claim_key(prefix), claim.to_bytes(), &PutCondition::Always)?;
         }
         claims.insert(prefix.to_owned(), taken);
@@ -118,7 +118,7 @@ impl PrefixClaims {
     ///
     /// # Errors
     /// Those of the client.
-    pub fn remove(&self, client: &ObjectClient, prefix: &str) -> Result<()> {
+    pub fn release(&self, client: &ObjectClient, prefix: &str) -> Result<()> {
         let Some(taken) = self.0.lock().remove(prefix) else { return Ok(()) };
         let deleted = client.delete(&claim_key(prefix));
         // The domain of a lease that was taken for its objects never came to be, or has a writer of its own.
@@ -133,9 +133,9 @@ impl PrefixClaims {
     ///
     /// # Errors
     /// Those of the client.
-    pub fn remove_all(&self, client: &ObjectClient) -> Result<()> {
+    pub fn release_all(&self, client: &ObjectClient) -> Result<()> {
         let prefixes: Vec<String> = self.0.lock().keys().cloned().collect();
-        prefixes.iter().try_for_each(|prefix| self.remove(client, prefix))
+        prefixes.iter().try_for_each(|prefix| self.release(client, prefix))
     }
 }
 

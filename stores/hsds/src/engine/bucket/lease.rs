@@ -13,12 +13,12 @@ use std::time::{Duration, Instant};
 
 use h5live_model::Result;
 use h5live_objects::{
-    Fetched, GetCondition, ObjectBytes, ObjectClient, ObjectError, ObjectErrorKind, ObjectTag, PutCondition,
+    Fetched, GetCondition, ObjectBytes, ObjectChangeTag, ObjectClient, ObjectError, ObjectErrorKind, PutCondition,
     RequestLimits,
 };
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
-use super::lease_document::{LeaseDocument, clamp_lease_period};
+use super::lease_document::{LeaseDocument, clamp_lease_ttl};
 use crate::error::HsdsError;
 use crate::layout::DOMAIN_FILE;
 use crate::random::random;
@@ -40,7 +40,7 @@ pub const CLOCK_MARGIN: Duration = Duration::from_secs(2);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LeaseOptions {
     /// How long it holds without renewal.
-    pub period: Duration,
+    pub ttl: Duration,
     /// Whether it is taken away from a holder that may be alive.
     pub takes_over: bool,
     /// Whether two writers may write at a time, because the object store cannot exclude them.
@@ -65,7 +65,7 @@ struct LeaseState {
 #[derive(Debug)]
 struct HeldLease {
     document: LeaseDocument,
-    tag: ObjectTag,
+    tag: ObjectChangeTag,
     /// Until when nobody else takes it.
     valid_until: Instant,
     /// Who has taken it.
@@ -84,8 +84,8 @@ pub fn key_in_domain(domain: &str, name: &str) -> String {
 }
 
 /// The longest time of all attempts of a change of a session whose leases hold so long.
-pub fn limits_for_lease_period(limits: &RequestLimits, period: Duration) -> RequestLimits {
-    let part = clamp_lease_period(period) / 3;
+pub fn limits_for_lease_ttl(limits: &RequestLimits, period: Duration) -> RequestLimits {
+    let part = clamp_lease_ttl(period) / 3;
     RequestLimits { attempt_time: limits.attempt_time.min(part), total_time: limits.total_time.min(part), ..*limits }
 }
 
@@ -93,10 +93,10 @@ impl WriterLease {
     /// Takes the lease of a domain.
     ///
     /// # Errors
-    /// [`HsdsError::Leased`] if a session holds it, [`HsdsError::BadLease`], [`HsdsError::NoConditions`], and those of the
+    /// [`HsdsError::Leased`] if a session holds it, [`HsdsError::BadLease`], [`HsdsError::NoConditionalWrites`], and those of the
     /// client.
     pub fn take(client: &ObjectClient, domain: &str, request: &LeaseOptions) -> Result<Self> {
-        let client = client.with_limits(limits_for_lease_period(client.limits(), request.period));
+        let client = client.with_limits(limits_for_lease_ttl(client.limits(), request.ttl));
         let taking =
             LeaseTaking { domain: client.object_display_name(domain), key: lease_key(domain), client, request };
         let held = taking.take(domain)?;
@@ -118,7 +118,7 @@ impl WriterLease {
     /// Tries once whether the object store keeps conditions: a store that does not would let two writers write.
     fn check_conditions(&self) -> Result<()> {
         let mut held = self.0.held.lock();
-        if self.0.is_unfenced || held.document.has_conditions {
+        if self.0.is_unfenced || held.document.has_verified_conditional_writes {
             return Ok(());
         }
         let old = held.tag.clone();
@@ -134,11 +134,11 @@ impl WriterLease {
                     let released = LeaseDocument { is_released: true, ..other };
                     self.0.client.put(&self.0.key, released.to_bytes(), &PutCondition::Always)?;
                     held.is_ended = true;
-                    return Err(HsdsError::NoConditions(self.0.client.location_name().to_owned()).into());
+                    return Err(HsdsError::NoConditionalWrites(self.0.client.location_name().to_owned()).into());
                 }
             }
         }
-        held.document.has_conditions = true;
+        held.document.has_verified_conditional_writes = true;
         Ok(())
     }
 
@@ -216,7 +216,7 @@ impl WriterLease {
     ///
     /// # Errors
     /// As [`WriterLease::confirm`], and those of the client.
-    pub fn release_or_delete_own(&self) -> Result<()> {
+    pub fn release_and_delete_if_created(&self) -> Result<()> {
         let is_first = self.0.held.lock().document.epoch == 1;
         if !is_first {
             self.release();
@@ -240,7 +240,7 @@ impl WriterLease {
     /// Ends it, and deletes its object if there is no domain beside it. Whoever has had it before finds that it is lost.
     ///
     /// # Errors
-    /// As [`WriterLease::release_or_delete_own`].
+    /// As [`WriterLease::release_and_delete_if_created`].
     pub fn delete_unless_domain_exists(&self, client: &ObjectClient) -> Result<()> {
         let domain = self.0.key.strip_suffix(LEASE_FILE).unwrap_or_default().trim_end_matches('/');
         match client.head(&key_in_domain(domain, DOMAIN_FILE)) {
@@ -252,8 +252,8 @@ impl WriterLease {
     }
 
     /// The session that has it.
-    pub fn session(&self) -> u64 {
-        self.0.held.lock().document.session
+    pub fn session_id(&self) -> u64 {
+        self.0.held.lock().document.session_id
     }
 }
 
@@ -272,7 +272,7 @@ impl LeaseState {
     fn keep(&self) {
         let mut held = self.held.lock();
         while !held.is_ended && held.lost_to.is_none() {
-            let pause = held.document.period / RENEWALS_IN_PERIOD;
+            let pause = held.document.ttl / RENEWALS_IN_PERIOD;
             self.has_ended.wait_for(&mut held, pause);
             if !held.is_ended && held.lost_to.is_none() {
                 // One that fails is missed; the next one makes up for it.
@@ -284,7 +284,7 @@ impl LeaseState {
     /// Whether all attempts of a change that begins now end before somebody else may take the lease.
     fn is_fresh(&self, held: &HeldLease) -> bool {
         let left = held.valid_until.saturating_duration_since(Instant::now());
-        left >= held.document.period * 2 / 3
+        left >= held.document.ttl * 2 / 3
     }
 
     fn condition(&self, held: &HeldLease) -> PutCondition {
@@ -309,7 +309,7 @@ impl LeaseState {
     /// Takes the lease that is there for its own, if it is.
     fn check_found(&self, held: &mut HeldLease, found: &ObjectBytes) -> Result<LeaseDocument> {
         match LeaseDocument::parse(&found.bytes) {
-            Some(lease) if lease.session == held.document.session && !lease.is_released => Ok(lease),
+            Some(lease) if lease.session_id == held.document.session_id && !lease.is_released => Ok(lease),
             Some(lease) => Err(self.lose(held, lease.holder)),
             None => Err(self.lose(held, OVERWRITTEN.to_owned())),
         }
@@ -321,7 +321,7 @@ impl LeaseState {
             let renewed = LeaseDocument { renewals: held.document.renewals + 1, ..held.document.clone() };
             match self.client.put(&self.key, renewed.to_bytes(), &self.condition(held)) {
                 Ok(tag) => {
-                    (held.valid_until, held.document, held.tag) = (begin + renewed.period, renewed, tag);
+                    (held.valid_until, held.document, held.tag) = (begin + renewed.ttl, renewed, tag);
                     return Ok(());
                 }
                 Err(error) if error.kind == ObjectErrorKind::Changed => {}
@@ -356,7 +356,7 @@ struct LeaseTaking<'a> {
 
 impl LeaseTaking<'_> {
     fn take(&self, domain: &str) -> Result<HeldLease> {
-        let mut own = LeaseDocument::new(random()?, self.request.period);
+        let mut own = LeaseDocument::new(random()?, self.request.ttl);
         for _ in 0..MAX_ROUNDS {
             let condition = match self.client.get(&self.key, &GetCondition::Always) {
                 Err(error) if error.kind == ObjectErrorKind::NotThere => {
@@ -367,7 +367,7 @@ impl LeaseTaking<'_> {
                     self.check_free(domain, &found)?;
                     let old = LeaseDocument::parse(&found.bytes);
                     own.epoch = old.as_ref().map_or(0, |old| old.epoch).saturating_add(1);
-                    own.has_conditions = old.is_some_and(|old| old.has_conditions);
+                    own.has_verified_conditional_writes = old.is_some_and(|old| old.has_verified_conditional_writes);
                     PutCondition::Matches(found.meta.tag)
                 }
                 Ok(Fetched::NotModified) => continue,
@@ -377,13 +377,13 @@ impl LeaseTaking<'_> {
             let begin = Instant::now();
             match self.client.put(&self.key, own.to_bytes(), &condition) {
                 Ok(tag) => {
-                    let valid_until = begin + own.period;
+                    let valid_until = begin + own.ttl;
                     return Ok(HeldLease { document: own, tag, valid_until, lost_to: None, is_ended: false });
                 }
                 // Somebody else was first.
                 Err(error) if matches!(error.kind, ObjectErrorKind::Exists | ObjectErrorKind::Changed) => {}
                 Err(error) if error.kind == ObjectErrorKind::Unsupported => {
-                    return Err(HsdsError::NoConditions(self.client.location_name().to_owned()).into());
+                    return Err(HsdsError::NoConditionalWrites(self.client.location_name().to_owned()).into());
                 }
                 Err(error) => return Err(error.into()),
             }
@@ -408,7 +408,7 @@ impl LeaseTaking<'_> {
         }
         let now = self.server_time(domain)?;
         let age = now.duration_since(found.meta.modified).unwrap_or_default();
-        match age >= lease.period + CLOCK_MARGIN {
+        match age >= lease.ttl + CLOCK_MARGIN {
             true => Ok(()),
             false => Err(self.leased(lease.holder)),
         }

@@ -19,21 +19,21 @@ pub struct LeaseDocument {
     /// The name of the holder, for people.
     pub holder: String,
     /// The session of the holder: a random number, so that no two sessions write the same bytes.
-    pub session: u64,
+    pub session_id: u64,
     /// How many sessions have had the lease, with this one.
     pub epoch: u64,
     /// How often this session has renewed it. So each renewal has other bytes, and another tag.
     pub renewals: u64,
     /// How long it holds without renewal.
-    pub period: Duration,
+    pub ttl: Duration,
     /// Whether the holder has ended.
     pub is_released: bool,
     /// Whether somebody has found that the object store keeps conditions of writes.
-    pub has_conditions: bool,
+    pub has_verified_conditional_writes: bool,
 }
 
 /// A time within the bounds of a period.
-pub fn clamp_lease_period(period: Duration) -> Duration {
+pub fn clamp_lease_ttl(period: Duration) -> Duration {
     period.clamp(PERIOD_BOUNDS.0, PERIOD_BOUNDS.1)
 }
 
@@ -42,12 +42,12 @@ impl LeaseDocument {
     pub fn new(session: u64, period: Duration) -> Self {
         LeaseDocument {
             holder: name_of_this_process(),
-            session,
+            session_id: session,
             epoch: 1,
             renewals: 0,
-            period: clamp_lease_period(period),
+            ttl: clamp_lease_ttl(period),
             is_released: false,
-            has_conditions: false,
+            has_verified_conditional_writes: false,
         }
     }
 
@@ -57,12 +57,12 @@ impl LeaseDocument {
             "format": FORMAT,
             "version": VERSION,
             "holder": self.holder,
-            "session": format!("{:016x}", self.session),
+            "session": format!("{:016x}", self.session_id),
             "epoch": self.epoch,
             "renewals": self.renewals,
-            "milliseconds": u64::try_from(self.period.as_millis()).unwrap_or(u64::MAX),
+            "milliseconds": u64::try_from(self.ttl.as_millis()).unwrap_or(u64::MAX),
             "released": self.is_released,
-            "hasConditions": self.has_conditions,
+            "hasConditions": self.has_verified_conditional_writes,
         });
         document.to_string().into_bytes()
     }
@@ -79,12 +79,12 @@ impl LeaseDocument {
         let shown = text("holder")?.chars().filter(|c| !c.is_control()).take(MAX_NAME_CHARS);
         Some(LeaseDocument {
             holder: shown.collect(),
-            session: u64::from_str_radix(text("session")?, 16).ok()?,
+            session_id: u64::from_str_radix(text("session")?, 16).ok()?,
             epoch: number("epoch")?,
             renewals: number("renewals")?,
-            period: clamp_lease_period(Duration::from_millis(number("milliseconds")?)),
+            ttl: clamp_lease_ttl(Duration::from_millis(number("milliseconds")?)),
             is_released: truth("released"),
-            has_conditions: truth("hasConditions"),
+            has_verified_conditional_writes: truth("hasConditions"),
         })
     }
 }
@@ -107,7 +107,7 @@ mod tests {
     fn a_lease_is_read_as_it_was_written() {
         let mut lease = LeaseDocument::new(0xfedc_ba98_7654_3210, Duration::from_millis(1500));
         assert!(lease.holder.contains(&format!("process {}", std::process::id())), "{}", lease.holder);
-        (lease.epoch, lease.renewals, lease.is_released, lease.has_conditions) = (7, 12, true, true);
+        (lease.epoch, lease.renewals, lease.is_released, lease.has_verified_conditional_writes) = (7, 12, true, true);
         assert_eq!(LeaseDocument::parse(&lease.to_bytes()), Some(lease.clone()));
         lease.renewals += 1;
         assert_eq!(LeaseDocument::parse(&lease.to_bytes()).map(|lease| lease.renewals), Some(13));
@@ -129,7 +129,7 @@ mod tests {
         }
         (0..whole.len()).for_each(|len| assert_eq!(LeaseDocument::parse(&whole[..len]), None));
         let long = text.replace("60000", "18446744073709551615");
-        assert_eq!(LeaseDocument::parse(long.as_bytes()).unwrap().period, PERIOD_BOUNDS.1);
+        assert_eq!(LeaseDocument::parse(long.as_bytes()).unwrap().ttl, PERIOD_BOUNDS.1);
         let named = text.replace("process", &format!("\\u001b[2J{}", "x".repeat(1000)));
         let holder = LeaseDocument::parse(named.as_bytes()).unwrap().holder;
         assert!(holder.chars().count() == MAX_NAME_CHARS && holder.starts_with("[2Jx"), "{holder}");

@@ -5,7 +5,7 @@
 
 use std::time::{Duration, Instant};
 
-use h5live_objects::{Fetched, GetCondition, ObjectClient, ObjectErrorKind, ObjectTag};
+use h5live_objects::{Fetched, GetCondition, ObjectChangeTag, ObjectClient, ObjectErrorKind};
 
 use super::lease_document::LeaseDocument;
 
@@ -18,7 +18,7 @@ pub struct LeaseObserver {
 /// A lease as it was found, and when it was found so for the first time.
 #[derive(Debug)]
 struct SeenLease {
-    tag: ObjectTag,
+    tag: ObjectChangeTag,
     since: Instant,
     /// How long it holds without renewal; `None` if its holder has ended, or it is no lease.
     period: Option<Duration>,
@@ -53,12 +53,12 @@ impl LeaseObserver {
         self.last.as_ref().is_some_and(|last| last.period.is_some()) && !self.is_alive(Instant::now())
     }
 
-    fn observe(&mut self, tag: ObjectTag, bytes: &[u8], now: Instant) {
+    fn observe(&mut self, tag: ObjectChangeTag, bytes: &[u8], now: Instant) {
         // A store without tags gives the same bytes again.
         if self.last.as_ref().is_some_and(|last| last.tag == tag && !tag.lacks_etag()) {
             return;
         }
-        let period = LeaseDocument::parse(bytes).filter(|lease| !lease.is_released).map(|lease| lease.period);
+        let period = LeaseDocument::parse(bytes).filter(|lease| !lease.is_released).map(|lease| lease.ttl);
         self.last = Some(SeenLease { tag, since: now, period });
     }
 
@@ -80,21 +80,21 @@ mod tests {
         let after = |seconds| start + Duration::from_secs(seconds);
         assert!(!observer.is_alive(start), "nobody was ever there");
         assert!(!observer.has_expired());
-        observer.observe(ObjectTag::of_etag("1"), &lease.to_bytes(), after(0));
+        observer.observe(ObjectChangeTag::of_etag("1"), &lease.to_bytes(), after(0));
         assert!(observer.is_alive(after(59)) && !observer.is_alive(after(60)));
         assert!(!observer.has_expired());
         lease.renewals += 1;
-        observer.observe(ObjectTag::of_etag("2"), &lease.to_bytes(), after(70));
+        observer.observe(ObjectChangeTag::of_etag("2"), &lease.to_bytes(), after(70));
         assert!(observer.is_alive(after(129)), "it was only slow");
-        observer.observe(ObjectTag::of_etag("2"), &lease.to_bytes(), after(100));
+        observer.observe(ObjectChangeTag::of_etag("2"), &lease.to_bytes(), after(100));
         assert!(!observer.is_alive(after(130)), "the same state again is no renewal");
-        let last = SeenLease { tag: ObjectTag::of_etag("2"), since: start, period: Some(Duration::ZERO) };
+        let last = SeenLease { tag: ObjectChangeTag::of_etag("2"), since: start, period: Some(Duration::ZERO) };
         let dead = LeaseObserver { last: Some(last) };
         assert!(dead.has_expired());
         lease.is_released = true;
-        observer.observe(ObjectTag::of_etag("3"), &lease.to_bytes(), after(131));
+        observer.observe(ObjectChangeTag::of_etag("3"), &lease.to_bytes(), after(131));
         assert!(!observer.is_alive(after(131)) && !observer.has_expired(), "it was closed");
-        observer.observe(ObjectTag::of_etag("4"), b"anything", after(132));
+        observer.observe(ObjectChangeTag::of_etag("4"), b"anything", after(132));
         assert!(!observer.is_alive(after(132)));
     }
 }

@@ -18,11 +18,11 @@ use h5live_objects::{
 use parking_lot::Mutex;
 
 use self::claims::PrefixClaims;
-use self::lease::{WriterLease, key_in_domain, lease_key, limits_for_lease_period};
+use self::lease::{WriterLease, key_in_domain, lease_key, limits_for_lease_ttl};
 use self::lease_observer::LeaseObserver;
 use super::{
-    ClaimState, DocumentPut, FetchedObject, ListedObject, OBJECTS_FOLDER, ObjectEngine, ObjectPut, ObjectSink,
-    ObjectTag, PollPauses, RequestCounters, RequestCounts, Revalidation, is_domain_key, key_in_bucket,
+    ClaimState, DocumentPut, FetchedObject, ListedObject, OBJECTS_FOLDER, ObjectChangeTag, ObjectEngine, ObjectPut,
+    ObjectSink, PollPauses, RequestCounters, RequestCounts, Revalidation, is_domain_key, key_in_bucket,
 };
 use crate::error::HsdsError;
 use crate::layout::DOMAIN_FILE;
@@ -42,14 +42,14 @@ pub struct BucketOptions {
     /// How a session that writes excludes others.
     pub lease: LeaseOptions,
     /// The longest pause of a reader between two looks.
-    pub longest_pause: Duration,
+    pub longest_poll_pause: Duration,
 }
 
 impl Default for BucketOptions {
     fn default() -> Self {
         BucketOptions {
-            lease: LeaseOptions { period: Duration::from_secs(60), takes_over: false, is_unfenced: false },
-            longest_pause: Duration::from_secs(1),
+            lease: LeaseOptions { ttl: Duration::from_secs(60), takes_over: false, is_unfenced: false },
+            longest_poll_pause: Duration::from_secs(1),
         }
     }
 }
@@ -99,7 +99,7 @@ impl BucketEngine {
     /// excludes others that write the same domain.
     ///
     /// # Errors
-    /// [`HsdsError::Leased`] if another session writes the domain, [`HsdsError::BadLease`], [`HsdsError::NoConditions`];
+    /// [`HsdsError::Leased`] if another session writes the domain, [`HsdsError::BadLease`], [`HsdsError::NoConditionalWrites`];
     /// those of the client.
     pub fn open(
         client: &ObjectClient,
@@ -109,7 +109,7 @@ impl BucketEngine {
         request: &BucketOptions,
     ) -> Result<Self> {
         let client = match mode.writes() {
-            true => client.with_limits(limits_for_lease_period(client.limits(), request.lease.period)),
+            true => client.with_limits(limits_for_lease_ttl(client.limits(), request.lease.ttl)),
             false => client.clone(),
         };
         let counters = RequestCounters::default();
@@ -128,7 +128,7 @@ impl BucketEngine {
             lease_request: request.lease,
             claims: PrefixClaims::default(),
             observer: Mutex::default(),
-            longest_pause: request.longest_pause,
+            longest_pause: request.longest_poll_pause,
             max_read: AtomicU64::new(0),
             counters,
         })
@@ -168,16 +168,16 @@ impl BucketEngine {
 }
 
 /// The tag of an object, with its version behind a line feed if it has one; an empty one, if the store gives none.
-fn tag_of(tag: &h5live_objects::ObjectTag) -> ObjectTag {
+fn tag_of(tag: &h5live_objects::ObjectChangeTag) -> ObjectChangeTag {
     let etag = tag.etag().unwrap_or_default();
-    ObjectTag(tag.version().map_or_else(|| etag.to_owned(), |version| format!("{etag}\n{version}")))
+    ObjectChangeTag(tag.version().map_or_else(|| etag.to_owned(), |version| format!("{etag}\n{version}")))
 }
 
 /// The tag as the client has it; `None` if the store gives none.
-fn client_tag(tag: &ObjectTag) -> Option<h5live_objects::ObjectTag> {
+fn client_tag(tag: &ObjectChangeTag) -> Option<h5live_objects::ObjectChangeTag> {
     let (etag, version) =
         tag.0.split_once('\n').map_or((tag.0.as_str(), None), |(etag, version)| (etag, Some(version)));
-    let of_etag = || h5live_objects::ObjectTag::of_etag(etag).with_version(version.map(str::to_owned));
+    let of_etag = || h5live_objects::ObjectChangeTag::of_etag(etag).with_version(version.map(str::to_owned));
     (!etag.is_empty()).then(of_etag)
 }
 
@@ -206,7 +206,7 @@ impl ObjectEngine for BucketEngine {
         Ok(self.client.get_many(keys.iter().map(item), self.limits(), sink)?)
     }
 
-    fn get_range(&self, uri: &str, start: u64, bytes: u64) -> Result<Vec<u8>> {
+    fn get_file_range(&self, uri: &str, start: u64, bytes: u64) -> Result<Vec<u8>> {
         let key = key_in_bucket(uri, &self.bucket)?;
         if bytes == 0 {
             return Ok(Vec::new());
@@ -223,7 +223,7 @@ impl ObjectEngine for BucketEngine {
         }
     }
 
-    fn revalidate(&self, key: &str, tag: &ObjectTag) -> Result<Revalidation> {
+    fn revalidate(&self, key: &str, tag: &ObjectChangeTag) -> Result<Revalidation> {
         self.counters.wave(&self.counters.gets, 1);
         let condition = client_tag(tag).map_or(GetCondition::Always, GetCondition::NotMatching);
         match self.client.get(key, &condition) {
@@ -234,18 +234,18 @@ impl ObjectEngine for BucketEngine {
         }
     }
 
-    fn put_many(&self, puts: Vec<ObjectPut>) -> Result<Vec<ObjectTag>> {
+    fn put_many(&self, puts: Vec<ObjectPut>) -> Result<Vec<ObjectChangeTag>> {
         self.put_documents(puts.into_iter().map(|object| DocumentPut { object, replaces: None }).collect())
     }
 
-    fn put_documents(&self, puts: Vec<DocumentPut>) -> Result<Vec<ObjectTag>> {
+    fn put_documents(&self, puts: Vec<DocumentPut>) -> Result<Vec<ObjectChangeTag>> {
         if puts.is_empty() {
             return Ok(Vec::new());
         }
         self.confirm_lease()?;
         let has_conditions = self.lease.as_ref().is_some_and(|lease| !lease.is_unfenced());
         self.counters.wave(&self.counters.puts, puts.len());
-        let mut tags: Vec<Option<ObjectTag>> = vec![None; puts.len()];
+        let mut tags: Vec<Option<ObjectChangeTag>> = vec![None; puts.len()];
         let refused = Mutex::new(None);
         let items = puts.into_iter().map_while(|DocumentPut { object, replaces }| {
             RequestCounters::add_bytes(&self.counters.bytes_written, object.bytes.len());
@@ -298,7 +298,7 @@ impl ObjectEngine for BucketEngine {
         self.counters.wave(&self.counters.lists, 1);
         let listed = &mut |entry| match entry {
             ListEntry::Object { key, meta } => {
-                each(ListedObject { key, bytes: meta.size, modified: Some(meta.modified) })
+                each(ListedObject { key, size: meta.size, modified: Some(meta.modified) })
             }
             ListEntry::Prefix(_) => true,
         };
@@ -323,7 +323,7 @@ impl ObjectEngine for BucketEngine {
         Ok(self.client.list_children(prefix.trim_end_matches('/'), listed)?)
     }
 
-    fn domain_keys(&self) -> Result<Vec<String>> {
+    fn all_domain_keys(&self) -> Result<Vec<String>> {
         let mut keys = vec![DOMAIN_FILE.to_owned()];
         for top in self.folders("")?.into_iter().filter(|name| name != OBJECTS_FOLDER) {
             self.counters.wave(&self.counters.lists, 1);
@@ -346,7 +346,7 @@ impl ObjectEngine for BucketEngine {
 
     fn release_claim(&self, prefix: &str) -> Result<()> {
         self.counters.wave(&self.counters.deletes, 1);
-        self.claims.remove(&self.client, prefix)
+        self.claims.release(&self.client, prefix)
     }
 
     fn find_claim(&self, prefix: &str) -> Result<ClaimState> {
@@ -379,7 +379,7 @@ impl ObjectEngine for BucketEngine {
     }
 
     fn close(&self) -> Result<()> {
-        let claims = self.claims.remove_all(&self.client);
+        let claims = self.claims.release_all(&self.client);
         if let Some(lease) = &self.lease {
             lease.release();
         }
@@ -387,12 +387,12 @@ impl ObjectEngine for BucketEngine {
     }
 
     fn close_never_created(&self) -> Result<()> {
-        self.claims.remove_all(&self.client)?;
-        self.lease.as_ref().map_or(Ok(()), WriterLease::release_or_delete_own)
+        self.claims.release_all(&self.client)?;
+        self.lease.as_ref().map_or(Ok(()), WriterLease::release_and_delete_if_created)
     }
 
     fn close_after_deletion(&self) -> Result<()> {
-        self.claims.remove_all(&self.client)?;
+        self.claims.release_all(&self.client)?;
         self.lease.as_ref().map_or(Ok(()), |lease| lease.delete_unless_domain_exists(&self.client))
     }
 

@@ -464,7 +464,7 @@ unsafe impl MappedMemory for MappedBytes {
     }
 
     /// Nobody shortens the file.
-    fn is_unaffected_by_truncation(&self) -> bool {
+    fn has_not_been_truncated(&self) -> bool {
         true
     }
 

@@ -133,7 +133,8 @@ impl SlateReader {
 
     fn publish(&self, tail: &TablesWithWalTail) {
         let mut newest = self.newest.lock();
-        let is_same = newest.state.last_sequence == tail.last_sequence && Arc::ptr_eq(&newest.state.tables, &tail.tables);
+        let is_same =
+            newest.state.last_sequence == tail.last_sequence && Arc::ptr_eq(&newest.state.tables, &tail.tables);
         if !is_same {
             *newest = Arc::new(ReaderView { session: self.session.clone(), state: tail.clone() });
         }
@@ -148,7 +149,8 @@ impl SlateReader {
         let tail = &progress.tail;
         // Files of the log that are in tables are deleted after a while.
         let is_behind = manifest.replay_after_wal_id() > tail.last_wal_file;
-        let is_large = tail.memtable.memory_bytes() > MAX_MEMTABLE_BYTES || tail.tables.pinned_at.elapsed() > MAX_TABLES_AGE;
+        let is_large =
+            tail.memtable.memory_bytes() > MAX_MEMTABLE_BYTES || tail.tables.pinned_at.elapsed() > MAX_TABLES_AGE;
         let is_newer = manifest.last_l0_seq() > tail.tables.last_sequence;
         if is_behind || (is_large && is_newer) || tail.tables.renew_if_due().await.is_err() {
             let tables = PinnedTables::pin_newest(self.pins.clone()).await?;

@@ -8,14 +8,15 @@ use h5live_model::{
 /// The sizes of elements that lead elsewhere, in a container (bytes): a length and a UUID; a token; a length and a UUID;
 /// two bytes, a length and a UUID.
 pub const STORED_VLEN_AND_REFERENCE_SIZES: VlenAndReferenceSizes =
-    VlenAndReferenceSizes { vlen: 20, object: 16, region: 20, standard: 22 };
+    VlenAndReferenceSizes { vlen: 20, object_reference: 16, region_reference: 20, standard_reference: 22 };
 
 /// Bytes of a sequence in the memory of a program (`hvl_t`, with pointers of 8 bytes).
 const SEQUENCE_BYTES: u32 = 16;
 /// Bytes of a string (`char *`).
 const STRING_BYTES: u32 = 8;
 /// The sizes of references: `hobj_ref_t`, `hdset_reg_ref_t`, `H5R_ref_t`.
-const MEMORY_REFERENCES: VlenAndReferenceSizes = VlenAndReferenceSizes { vlen: 0, object: 8, region: 12, standard: 64 };
+const MEMORY_REFERENCES: VlenAndReferenceSizes =
+    VlenAndReferenceSizes { vlen: 0, object_reference: 8, region_reference: 12, standard_reference: 64 };
 
 /// Bytes of an element that leads elsewhere, in one of the two forms.
 type SizeOf = fn(&Datatype) -> Option<u32>;

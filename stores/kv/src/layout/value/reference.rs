@@ -66,7 +66,7 @@ impl EncodedReference {
             }
             (_, ReferentPart::Whole, None) => {
                 let mut element = [&[OBJECT, 0, oid::TOKEN_BYTES as u8][..], &token].concat();
-                element.resize(STORED_VLEN_AND_REFERENCE_SIZES.standard as usize, 0);
+                element.resize(STORED_VLEN_AND_REFERENCE_SIZES.standard_reference as usize, 0);
                 Ok(EncodedReference::InElement(element))
             }
             (_, part, file) => {

@@ -133,7 +133,7 @@ impl Drop for Mirror {
 
 fn store_kind(error: &Error) -> Option<&StoreErrorKind> {
     match error {
-        Error::File(error) => error.store_kind(),
+        Error::File(error) => error.store_error_kind(),
         Error::Location { source, .. } => match &**source {
             OpenError::Store(error) => error.store_kind(),
             _ => None,
