@@ -176,7 +176,7 @@ pub enum ErrorKind {
         found: u64,
     },
     /// A chunk below the extent that a writer has published cannot be read, nor could it after waiting for the writer.
-    #[error("what its writer has published is not there (not met: {promise}): {0}", promise = SwmrInvariant::WholeAppends)]
+    #[error("what its writer has published is not there (not met: {promise}): {0}", promise = SwmrInvariant::FinalElementsBelowExtent)]
     IncompletePublication(#[source] Box<ErrorKind>),
     /// The elements cannot be seen where they are in the file.
     #[error("the dataset cannot be viewed in the file: {0}")]
@@ -273,7 +273,7 @@ impl Error {
 
     /// The kind of failure, if the store has failed.
     pub fn store_error_kind(&self) -> Option<&StoreErrorKind> {
-        self.store_error().and_then(model::Error::store_kind)
+        self.store_error().and_then(model::Error::store_error_kind)
     }
 
     fn store_error(&self) -> Option<&model::Error> {
@@ -284,9 +284,9 @@ impl Error {
     /// of a write, or is none of h5live's, does not.
     pub fn broken_invariant(&self) -> Option<SwmrInvariant> {
         match self.kind() {
-            ErrorKind::IncompletePublication(_) => Some(SwmrInvariant::WholeAppends),
+            ErrorKind::IncompletePublication(_) => Some(SwmrInvariant::FinalElementsBelowExtent),
             _ => match self.store_error() {
-                Some(model::Error::Store(error)) => error.broken,
+                Some(model::Error::Store(error)) => error.broken_invariant,
                 _ => None,
             },
         }
@@ -405,7 +405,7 @@ impl ErrorKind {
     pub(crate) fn is_in_use(&self) -> bool {
         match self {
             ErrorKind::OtherFile(error) => error.is_in_use(),
-            _ => matches!(self.store_error().and_then(model::Error::store_kind), Some(StoreErrorKind::InUse(_))),
+            _ => matches!(self.store_error().and_then(model::Error::store_error_kind), Some(StoreErrorKind::InUse(_))),
         }
     }
 
@@ -430,7 +430,8 @@ impl ErrorKind {
     /// Whether structures or elements of a file contradict the format, or each other.
     pub(crate) fn is_damage(&self) -> bool {
         let of_store = |error: &model::Error| {
-            matches!(error, model::Error::NoObject(_)) || matches!(error.store_kind(), Some(StoreErrorKind::Damaged))
+            matches!(error, model::Error::NoObject(_))
+                || matches!(error.store_error_kind(), Some(StoreErrorKind::Damaged))
         };
         match self {
             ErrorKind::ChunkLength { .. }
@@ -449,7 +450,7 @@ impl ErrorKind {
         match self {
             ErrorKind::IncompletePublication(kind) => kind.file_change(),
             ErrorKind::OtherFile(error) => error.file_change(),
-            _ => match self.store_error()?.store_kind() {
+            _ => match self.store_error()?.store_error_kind() {
                 Some(StoreErrorKind::Changed(change)) => Some(*change),
                 _ => None,
             },

@@ -14,12 +14,12 @@ impl Options {
         let at = self.resolve_location(&location.into())?;
         let name = at.location().to_string();
         let repaired = self.repair_at(&at).map_err(|error| crate::Error::new(&name, None, error))?;
-        if repaired.before.condition != (FileOpenState::Abandoned { live: true }) {
+        if repaired.before.open_state != (FileOpenState::Abandoned { live: true }) {
             return Ok(repaired);
         }
         let left = self.filter_leftover_chunks(&at)?;
         let after = diagnose_at(&at).map_err(|error| crate::Error::new(&name, None, error))?;
-        Ok(RepairReport { after, left, ..repaired })
+        Ok(RepairReport { after, unrepaired: left, ..repaired })
     }
 
     /// Puts the chunks through their filters that a dead writer has left without, because they were not full. What cannot

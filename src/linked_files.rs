@@ -142,7 +142,7 @@ pub(crate) fn open_linked(from: &File, name: &Name, open_for: OpenFor) -> Result
     if !url.as_ref().is_some_and(Url::has_authority) {
         let (mut failure, mut is_absent) = (None, false);
         for location in
-            connector.linked_locations(base.map(ResolvedLocation::location), name, open_for.linked_store_role())
+            connector.linked_store_candidates(base.map(ResolvedLocation::location), name, open_for.linked_store_role())
         {
             let at = options.connectors.resolve(&location, open_for.modes(options.mode)[0])?;
             match open_candidate(from, at, open_for) {

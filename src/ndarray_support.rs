@@ -152,7 +152,7 @@ impl<S: Data<Elem = bool>, D: Dimension> Select for ArrayBase<S, D> {
     fn resolve(&self, extent: &[u64]) -> Result<ResolvedSelection, SelectionError> {
         if !self.shape().iter().map(|n| *n as u64).eq(extent.iter().copied()) {
             let mask = self.shape().iter().map(|n| *n as u64).collect();
-            return Err(SelectionError::MaskShape { mask, extent: extent.to_vec() });
+            return Err(SelectionError::MaskShapeMismatch { mask, extent: extent.to_vec() });
         }
         match self.as_slice() {
             Some(mask) => mask.resolve(extent),

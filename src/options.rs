@@ -483,7 +483,7 @@ impl Options {
             root: &self.root,
             options: &*options,
             max_allocation: self.max_allocation,
-            unfilter: Arc::new(RegistryFilterEngine::new(self.filters.clone(), self.max_allocation)),
+            filter_engine: Arc::new(RegistryFilterEngine::new(self.filters.clone(), self.max_allocation)),
             registry: &self.connectors,
         })
     }
@@ -491,7 +491,11 @@ impl Options {
     /// The options that every store has, by name and as texts ([`Options::setting`]), with their defaults.
     pub fn common_settings() -> Vec<(SettingDescription, String)> {
         let options = CommonOptions::default();
-        options.settings().iter().map(|setting| (*setting, options.get(setting.name).unwrap_or_default())).collect()
+        options
+            .setting_descriptions()
+            .iter()
+            .map(|setting| (*setting, options.get(setting.name).unwrap_or_default()))
+            .collect()
     }
 
     /// The options of the store at a location: of its URL, by [`Options::setting`], and typed.

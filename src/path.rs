@@ -285,7 +285,7 @@ impl NewLinkPath {
         let store = self.file.store();
         if let LinkTarget::Hard(id) = *target
             && from.0 != self.group
-            && store.info(id)?.links < 2
+            && store.info(id)?.hard_link_count < 2
             && self.is_below(id)?
         {
             return Err(model::Error::Invalid("a group does not go below itself".into()).into());

@@ -70,7 +70,7 @@ impl Options {
         let at = self.resolve_location(&location.into())?;
         let reclaim = || {
             let maintenance = self.checked_upkeep(&at)?;
-            self.with_request(&at, |how| maintenance.reclaim(at.location(), how))
+            self.with_request(&at, |how| maintenance.reclaim_unreachable(at.location(), how))
         };
         reclaim().map_err(|error| crate::Error::new(&at.location().to_string(), None, error))
     }
@@ -120,7 +120,7 @@ pub(crate) enum WriterState {
 
 /// Repairs a file whose writer has died, if that is possible.
 pub(crate) fn try_recover(at: &ResolvedLocation, options: &Options) -> WriterState {
-    match diagnose_at(at).map(|found| found.condition) {
+    match diagnose_at(at).map(|found| found.open_state) {
         Ok(FileOpenState::OpenForWriting { live: true, .. }) => WriterState::Live,
         Ok(FileOpenState::Abandoned { .. }) => {
             // A reader does not need the repair. Another process may just be doing it.

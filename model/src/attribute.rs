@@ -10,7 +10,7 @@ pub struct AttributeData {
     /// The type of an element.
     pub datatype: Datatype,
     /// The committed datatype of the same store that is the type, if it is one.
-    pub committed: Option<ObjectId>,
+    pub committed_datatype: Option<ObjectId>,
     /// The shape.
     pub dataspace: Dataspace,
     /// The elements, row-major, as stored (heap places for variable-length data).

@@ -116,7 +116,7 @@ pub struct StoredChunk {
     /// The position in the grid.
     pub coord: ChunkCoord,
     /// Bytes from the start of the file, where the store has such a thing.
-    pub offset: Option<u64>,
+    pub file_offset: Option<u64>,
     /// Stored bytes, after the filters.
     pub size: u64,
     /// Bit `i` set: filter `i` of the pipeline was skipped.

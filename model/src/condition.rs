@@ -50,7 +50,7 @@ pub enum FileOpenState {
         live: bool,
     },
     /// The superblock says that it is open for writing, and the system cannot tell whether it is.
-    Unknown {
+    OpenOrAbandoned {
         /// Whether others may follow that writer.
         live: bool,
     },
@@ -60,15 +60,15 @@ pub enum FileOpenState {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileDiagnosis {
     /// The state.
-    pub condition: FileOpenState,
+    pub open_state: FileOpenState,
     /// The version of the superblock; `None` for a store that has none. Before version 3 it does not say that the file
     /// is open for writing.
-    pub superblock: Option<u8>,
+    pub superblock_version: Option<u8>,
     /// Bytes of the file.
     pub length: u64,
     /// The end of file that the superblock announces, in bytes from the start of the file. While a writer is at work,
     /// it may be beyond the last byte that is stored. Without a superblock, it is the length.
-    pub announced: u64,
+    pub announced_length: u64,
     /// The other processes that have a native file open just to read it, as far as the system names them. Freed space of a
     /// live file waits for them, and a plain writer is refused while one has opened a file that nobody writes.
     pub readers: Vec<FileHolderProcess>,
@@ -83,13 +83,13 @@ pub struct RepairReport {
     pub after: FileDiagnosis,
     /// What the repair could not do, each with its cause: chunks that stay stored without the filters of their dataset,
     /// and objects that cannot be read. The file is in order all the same.
-    pub left: Vec<String>,
+    pub unrepaired: Vec<String>,
 }
 
 impl FileDiagnosis {
     /// Whether programs refuse to open the file though nobody writes it: a repair helps.
     pub fn needs_repair(&self) -> bool {
-        matches!(self.condition, FileOpenState::Abandoned { .. }) || self.length < self.announced
+        matches!(self.open_state, FileOpenState::Abandoned { .. }) || self.length < self.announced_length
     }
 }
 

@@ -66,7 +66,7 @@ impl Shape {
 
     /// Replaces the current dimensions (`[rank]`, elements). `false`, and nothing changed, if the rank
     /// differs or a dimension would go above its maximum, or be [`UNLIMITED`].
-    pub fn resize(&mut self, dims: &[u64]) -> bool {
+    pub fn try_resize(&mut self, dims: &[u64]) -> bool {
         let is_length = |(dim, max): (&u64, &u64)| dim <= max && *dim != UNLIMITED;
         let fits = dims.len() == self.rank() && dims.iter().zip(self.max_dims()).all(is_length);
         if fits {

@@ -389,11 +389,11 @@ impl Datatype {
     }
 
     /// Whether elements hold variable-length data, at any depth.
-    pub fn has_variable_length(&self) -> bool {
+    pub fn has_vlen(&self) -> bool {
         match self {
             Datatype::VarLen(_) => true,
-            Datatype::Compound(t) => t.members.iter().any(|m| m.datatype.has_variable_length()),
-            Datatype::Array(t) => t.base.has_variable_length(),
+            Datatype::Compound(t) => t.members.iter().any(|m| m.datatype.has_vlen()),
+            Datatype::Array(t) => t.base.has_vlen(),
             _ => false,
         }
     }

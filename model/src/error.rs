@@ -57,7 +57,7 @@ impl Error {
     }
 
     /// The kind of failure, if the store itself failed.
-    pub fn store_kind(&self) -> Option<&StoreErrorKind> {
+    pub fn store_error_kind(&self) -> Option<&StoreErrorKind> {
         match self {
             Error::Store(error) => Some(&error.kind),
             _ => None,
@@ -81,14 +81,14 @@ pub struct StoreError {
     /// Whether to try again.
     pub retry: Retry,
     /// The promise that a writer has not kept, if that is known.
-    pub broken: Option<SwmrInvariant>,
+    pub broken_invariant: Option<SwmrInvariant>,
     source: Box<dyn std::error::Error + Send + Sync>,
 }
 
 impl StoreError {
     /// Wraps a store's own error. Trying again does not help, and no promise is known to be broken.
     pub fn new(kind: StoreErrorKind, error: impl std::error::Error + Send + Sync + 'static) -> Self {
-        StoreError { kind, retry: Retry::Never, broken: None, source: Box::new(error) }
+        StoreError { kind, retry: Retry::Never, broken_invariant: None, source: Box::new(error) }
     }
 
     /// Says whether to try again.
@@ -99,7 +99,7 @@ impl StoreError {
 
     /// Says which promise the writer has not kept.
     pub fn with_broken_invariant(mut self, invariant: Option<SwmrInvariant>) -> Self {
-        self.broken = invariant;
+        self.broken_invariant = invariant;
         self
     }
 }

@@ -88,7 +88,7 @@ impl FileSpaceSettings {
     ///
     /// # Errors
     /// [`Error::Invalid`] if the size of a page is out of bounds.
-    pub fn validate(self) -> Result<Self> {
+    pub fn validate_and_normalize(self) -> Result<Self> {
         if !(512..=1 << 30).contains(&self.page_size) {
             return Err(Error::Invalid("a page of a file has 512 bytes to 1 GiB".to_owned()));
         }

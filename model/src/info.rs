@@ -6,13 +6,13 @@ use crate::{LinkOrAttributeStorageSpec, Name};
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ObjectInfo {
     /// Hard links that lead to it.
-    pub links: u32,
+    pub hard_link_count: u32,
     /// When it was touched, where that is kept.
     pub times: Option<ObjectTimes>,
     /// The comment on it.
     pub comment: Option<Name>,
     /// How its attributes are kept.
-    pub attributes: LinkOrAttributeStorageSpec,
+    pub attribute_storage: LinkOrAttributeStorageSpec,
 }
 
 /// The times of an object (seconds since 1970-01-01 UTC; 0 for a time that is not stored).

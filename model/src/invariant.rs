@@ -9,17 +9,17 @@ pub enum SwmrInvariant {
     /// I1: the contents of every reachable address were written before the pointer to it.
     NoDanglingAddress,
     /// I2: elements below the extent that is seen have their final values.
-    WholeAppends,
+    FinalElementsBelowExtent,
     /// I4: a structure that is read while it is written is old or new, or becomes so soon.
-    TornWritesAreSeen,
+    NoLastingTornWrites,
 }
 
 impl fmt::Display for SwmrInvariant {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             SwmrInvariant::NoDanglingAddress => "I1, no dangling address",
-            SwmrInvariant::WholeAppends => "I2, whole appends",
-            SwmrInvariant::TornWritesAreSeen => "I4, torn writes are seen",
+            SwmrInvariant::FinalElementsBelowExtent => "I2, whole appends",
+            SwmrInvariant::NoLastingTornWrites => "I4, torn writes are seen",
         })
     }
 }

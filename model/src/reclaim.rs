@@ -38,11 +38,11 @@ pub enum LeakLocation {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReclaimReport {
     /// The objects and other data, first those that existed, by their place.
-    pub objects: Vec<Leak>,
+    pub leaks: Vec<Leak>,
     /// Bytes of the store before.
-    pub before: u64,
+    pub size_before: u64,
     /// Bytes of the store afterwards.
-    pub after: u64,
+    pub size_after: u64,
 }
 
 impl fmt::Display for LeakLocation {

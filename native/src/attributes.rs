@@ -169,6 +169,13 @@ impl NativeSession {
             value.truncate(bytes);
         }
         let creation_order = has_creation_order.then_some(creation_order);
-        Ok(AttributeData { name: message.name, datatype, committed, dataspace, value, creation_order })
+        Ok(AttributeData {
+            name: message.name,
+            datatype,
+            committed_datatype: committed,
+            dataspace,
+            value,
+            creation_order,
+        })
     }
 }

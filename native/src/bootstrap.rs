@@ -11,8 +11,8 @@ use h5live_format::{
 };
 use h5live_model::{self as model, FileSpaceSettings};
 use h5live_swmr::{
-    Error as SwmrError, GenerationReader, LocatedSuperblock, LockHandle, OtherHandles, PendingSuperblock, RedoReader,
-    RetryPolicy, UncleanClose, check_file_len, find_redo_record, is_left_by_dead_writer, locate_superblock,
+    Error as SwmrError, FoundFileState, GenerationReader, LockHandle, OtherHandles, PendingSuperblock, RedoReader,
+    RetryPolicy, UncleanClose, check_file_len, find_redo_record, has_dead_swmr_writer, locate_superblock,
     read_generation, replay_redo_record,
 };
 
@@ -75,7 +75,7 @@ impl OpenOptions {
         let (write, swmr) = (flags.contains(StatusFlags::WRITE), flags.allows_concurrent_readers());
         let old = superblock.version < 3;
         // Another SWMR writer may take a file over at any time from one that died.
-        if is_left_by_dead_writer(&superblock, &lock, self.access())? && !path.as_os_str().is_empty() {
+        if has_dead_swmr_writer(&superblock, &lock, self.access())? && !path.as_os_str().is_empty() {
             live = true;
             retry = live_retry();
         }
@@ -125,9 +125,9 @@ impl OpenOptions {
     }
 
     /// Begins to write: from here on the superblock says so.
-    pub(crate) fn start_writing(&self, medium: SessionMedium, found: LocatedSuperblock) -> Result<NativeSession> {
+    pub(crate) fn start_writing(&self, medium: SessionMedium, found: FoundFileState) -> Result<NativeSession> {
         let SessionMedium { path, storage, lock } = medium;
-        let LocatedSuperblock { offset: at, mut superblock, unclean_close, other_handles } = found;
+        let FoundFileState { offset: at, mut superblock, unclean_close, other_handles } = found;
         member_files::refuse_revisions(&path)?;
         let left = unclean_close.filter(|_| !self.skips_recovery || superblock.version < 3);
         if superblock.driver_info.is_defined() {
@@ -229,7 +229,7 @@ impl OpenOptions {
 
     /// Makes a new file in a storage, and drops the contents of the storage.
     pub(crate) fn start_new(&self, medium: SessionMedium) -> Result<NativeSession> {
-        let space = self.space.validate().map_err(Error::Model)?;
+        let space = self.space.validate_and_normalize().map_err(Error::Model)?;
         let (widths, btree_k) = (self.superblock_widths()?, self.btree_k.validate()?);
         // A file that was emptied is written to the disk when it is closed, by some file systems: no need of that for a
         // new one.
@@ -258,7 +258,7 @@ impl OpenOptions {
         medium.storage.write_at(&self.user_block, 0).map_err(Error::io("write the user block"))?;
         let mut session = self.start_writing(
             medium,
-            LocatedSuperblock { offset: at, superblock, unclean_close: None, other_handles: OtherHandles::None },
+            FoundFileState { offset: at, superblock, unclean_close: None, other_handles: OtherHandles::None },
         )?;
         let has_extension = space != FileSpaceSettings::default() || version >= 2 && btree_k != BtreeK::default();
         let extension = if has_extension { session.create_superblock_extension(space)? } else { Addr::UNDEFINED };

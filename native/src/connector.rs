@@ -31,23 +31,23 @@ impl NativeConnector {
     /// The path of the file at a location.
     ///
     /// # Errors
-    /// [`OpenError::Url`] if it names another machine, or another store.
+    /// [`OpenError::InvalidLocation`] if it names another machine, or another store.
     pub fn path(at: &Location) -> Result<PathBuf, OpenError> {
         let url = match at {
             Location::Path(path) => return Ok(path.clone()),
             Location::Url(url) if SCHEMES.contains(&url.scheme()) => url,
             Location::Url(url) => {
-                return Err(OpenError::Url(format!("{:?} is no scheme of a native file", url.scheme())));
+                return Err(OpenError::InvalidLocation(format!("{:?} is no scheme of a native file", url.scheme())));
             }
         };
-        let rest = url.decoded_path()?;
+        let rest = url.decoded_hier_part()?;
         let Some(after) = rest.strip_prefix(b"//") else { return Ok(path_from_bytes(&rest)) };
         if url.scheme() == "file" && !after.starts_with(b"/") {
             return match after.strip_prefix(b"localhost/") {
                 Some(path) => Ok(path_from_bytes(&[b"/", path].concat())),
-                None => {
-                    Err(OpenError::Url("a file on another machine: file:///PATH is one on this machine".to_owned()))
-                }
+                None => Err(OpenError::InvalidLocation(
+                    "a file on another machine: file:///PATH is one on this machine".to_owned(),
+                )),
             };
         }
         Ok(path_from_bytes(after))
@@ -70,7 +70,7 @@ fn open_options(how: &OpenRequest<'_>) -> Result<OpenOptions, OpenError> {
         mode: how.mode,
         root: how.root.clone(),
         max_allocation: how.max_allocation,
-        unfilter: how.unfilter.clone(),
+        unfilter: how.filter_engine.clone(),
         ..native.open_options()
     })
 }
@@ -100,7 +100,7 @@ impl Connector for NativeConnector {
         probe.head().starts_with(&h5live_format::Superblock::SIGNATURE)
     }
 
-    fn peek_root(&self, probe: &PathProbe<'_>, links: &[Name], attributes: &[Name]) -> Option<bool> {
+    fn peek_root_has_any(&self, probe: &PathProbe<'_>, links: &[Name], attributes: &[Name]) -> Option<bool> {
         root_names::peek_root_has_any(probe.head(), links, attributes)
     }
 
@@ -109,7 +109,7 @@ impl Connector for NativeConnector {
         Ok(Arc::new(file))
     }
 
-    fn linked_locations(&self, base: Option<&Location>, name: &Name, role: LinkedStoreRole) -> Vec<Location> {
+    fn linked_store_candidates(&self, base: Option<&Location>, name: &Name, role: LinkedStoreRole) -> Vec<Location> {
         let base = base.and_then(|base| NativeConnector::path(base).ok());
         let paths =
             linked_file_candidates(base.as_deref().and_then(Path::parent), &path_from_bytes(name.as_bytes()), role);
@@ -143,7 +143,7 @@ impl Connector for NativeConnector {
 
 impl Maintenance for NativeConnector {
     fn diagnose(&self, at: &Location) -> Result<FileDiagnosis, OpenError> {
-        h5live_swmr::diagnose(&NativeConnector::path(at)?).map_err(|error| store_error(error.into()))
+        h5live_swmr::diagnose_open_state(&NativeConnector::path(at)?).map_err(|error| store_error(error.into()))
     }
 
     fn repair(&self, at: &Location, how: &OpenRequest<'_>) -> Result<RepairReport, OpenError> {
@@ -160,7 +160,7 @@ impl Maintenance for NativeConnector {
         file_check::check(&NativeConnector::path(at)?, how, *what).map_err(store_error)
     }
 
-    fn reclaim(&self, at: &Location, how: &OpenRequest<'_>) -> Result<ReclaimReport, OpenError> {
+    fn reclaim_unreachable(&self, at: &Location, how: &OpenRequest<'_>) -> Result<ReclaimReport, OpenError> {
         crate::repair_and_reclaim_unreachable(&NativeConnector::path(at)?, &open_options(how)?).map_err(store_error)
     }
 }

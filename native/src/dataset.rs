@@ -113,7 +113,7 @@ impl NativeDataset {
     /// If the index cannot be read.
     pub(crate) fn for_each_raw_range(&self, each: &mut dyn FnMut(Addr, u64)) -> Result<()> {
         self.for_each_stored_chunk(&self.state(), &mut |chunk| {
-            if let Some(offset) = chunk.offset {
+            if let Some(offset) = chunk.file_offset {
                 each(Addr::new(offset), chunk.size);
             }
             true
@@ -130,7 +130,7 @@ impl NativeDataset {
         self.for_each_raw_range(each)?;
         state.layout.for_each_chunk_with_unpublished(state.spec.dataspace.rank(), &mut |coord, element| {
             let chunk = self.stored_chunk(&state, &coord, element);
-            chunk.offset.into_iter().for_each(|offset| each(Addr::new(offset), chunk.size));
+            chunk.file_offset.into_iter().for_each(|offset| each(Addr::new(offset), chunk.size));
             true
         })
     }
@@ -184,7 +184,7 @@ impl NativeDataset {
         let mut again = false;
         retry.retry_with_start_time(|since| {
             let mut state = self.state();
-            if std::mem::replace(&mut again, true) || retry.is_expired(state.read_since) {
+            if std::mem::replace(&mut again, true) || retry.should_reread(state.read_since) {
                 self.reload_header()?;
                 state = self.state();
             }
@@ -196,7 +196,7 @@ impl NativeDataset {
     /// Reads from a chunk that was found before, and that may have been stored at a new place since.
     fn read_located_chunk(&self, state: &DatasetState, chunk: &StoredChunk, at: u64, into: &mut [u8]) -> Result<()> {
         self.check_not_moved(state, chunk)?;
-        let addr = chunk.offset.map_or(Addr::UNDEFINED, Addr::new);
+        let addr = chunk.file_offset.map_or(Addr::UNDEFINED, Addr::new);
         Ok(self.session.cache.read_raw(addr, at, into)?)
     }
 
@@ -240,7 +240,7 @@ impl NativeDataset {
             Some(ChunkEntryFormat::Filtered(_)) => element.stored_size,
             _ => state.spec.chunk_bytes_or_total().unwrap_or(0),
         };
-        StoredChunk { coord: coord.clone(), offset: element.addr.get(), size, filter_mask: element.filter_mask }
+        StoredChunk { coord: coord.clone(), file_offset: element.addr.get(), size, filter_mask: element.filter_mask }
     }
 
     /// Calls `each` with every stored chunk, until it returns `false`.
@@ -249,7 +249,7 @@ impl NativeDataset {
             if let Some(grid) = state.spec.grid_or_single_chunk() {
                 let size = state.spec.chunk_bytes_or_total().unwrap_or(0);
                 let coord = ChunkCoord::origin(ChunkGrid::chunk_dims(&grid).len());
-                each(StoredChunk { coord, offset: None, size, filter_mask: 0 });
+                each(StoredChunk { coord, file_offset: None, size, filter_mask: 0 });
             }
             return Ok(());
         }
@@ -303,7 +303,7 @@ impl ChunkStore for NativeDataset {
             state.check_layout_covers_elements()?;
             if let NativeLayout::Compact(_) | NativeLayout::External(_) = state.layout {
                 let size = state.spec.chunk_bytes_or_total().unwrap_or(0);
-                return Ok(Some(StoredChunk { coord: coord.clone(), offset: None, size, filter_mask: 0 }));
+                return Ok(Some(StoredChunk { coord: coord.clone(), file_offset: None, size, filter_mask: 0 }));
             }
             Ok(state.layout.locate_chunk(coord)?.map(|element| self.stored_chunk(state, coord, element)))
         };
@@ -360,7 +360,7 @@ impl ChunkStore for NativeDataset {
 
     fn read(&self, chunk: &StoredChunk, at: u64, into: &mut [u8]) -> ModelResult<()> {
         self.check_not_deleted()?;
-        let Some(offset) = chunk.offset else {
+        let Some(offset) = chunk.file_offset else {
             let mut copy = |data: &[u8]| {
                 let start = usize::try_from(at).unwrap_or(usize::MAX);
                 let part = data.get(start..).and_then(|rest| rest.get(..into.len()));
@@ -423,7 +423,7 @@ impl ChunkStore for NativeDataset {
 
     fn next_data(&self, chunk: &StoredChunk, at: u64) -> ModelResult<Option<u64>> {
         self.check_not_deleted()?;
-        let known = chunk.offset.filter(|_| self.session.file_cannot_change());
+        let known = chunk.file_offset.filter(|_| self.session.file_cannot_change());
         let Some(place) = known.and_then(|offset| offset.checked_add(at)) else {
             return Ok(Some(at).filter(|at| *at < chunk.size));
         };
@@ -433,7 +433,7 @@ impl ChunkStore for NativeDataset {
 
     fn map(&self, chunk: &StoredChunk, len: u64) -> ModelResult<Option<SharedBytes>> {
         self.check_not_deleted()?;
-        let Some(at) = chunk.offset.filter(|_| self.session.file_cannot_change()) else { return Ok(None) };
+        let Some(at) = chunk.file_offset.filter(|_| self.session.file_cannot_change()) else { return Ok(None) };
         let mapped = self.session.cache.storage().map(at, len);
         Ok(mapped.map_err(Error::io("map the file"))?)
     }

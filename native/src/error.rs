@@ -7,7 +7,7 @@ use h5live_cache::Error as CacheError;
 use h5live_format::{Addr, DecodeError, EncodeError, Fault};
 use h5live_indexes::Error as IndexError;
 use h5live_model::{self as model, ForeignFileChange, Retry, StoreError, StoreErrorKind, SwmrInvariant};
-use h5live_swmr::RetryError;
+use h5live_swmr::RetryableError;
 
 /// A result of this crate.
 pub type Result<T> = std::result::Result<T, Error>;
@@ -101,14 +101,14 @@ impl Error {
     /// Which promise a writer has not kept, if this is met while it is followed, and that is known.
     pub fn violated_invariant(&self) -> Option<SwmrInvariant> {
         match self {
-            Error::Swmr(error) => return error.invariant(),
+            Error::Swmr(error) => return error.violated_invariant(),
             Error::Torn { source, .. } => return source.violated_invariant(),
             _ => {}
         }
         match self.cache()? {
             CacheError::PastEnd { .. } | CacheError::UndefinedAddr => Some(SwmrInvariant::NoDanglingAddress),
             CacheError::Decode { source, .. } => match source.fault {
-                Fault::Checksum { .. } => Some(SwmrInvariant::TornWritesAreSeen),
+                Fault::Checksum { .. } => Some(SwmrInvariant::NoLastingTornWrites),
                 // There is another structure, or none.
                 Fault::Signature { .. } | Fault::Version { .. } => Some(SwmrInvariant::NoDanglingAddress),
                 _ => None,
@@ -142,7 +142,7 @@ impl Error {
     }
 }
 
-impl RetryError for Error {
+impl RetryableError for Error {
     fn may_be_torn(&self) -> bool {
         match self {
             Error::Swmr(error) => error.may_be_torn(),

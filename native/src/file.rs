@@ -189,7 +189,7 @@ impl Store for NativeFile {
                 ObjectKindSpec::Dataset(Box::new(DatasetSpec::clone(&*NativeDataset::open(&self.0, addr)?.spec()?)))
             }
         };
-        Ok(ObjectSpec { attributes: info.attributes, track_times: info.times.is_some(), ..body.into() })
+        Ok(ObjectSpec { attributes: info.attribute_storage, track_times: info.times.is_some(), ..body.into() })
     }
 
     fn info(&self, id: ObjectId) -> ModelResult<ObjectInfo> {

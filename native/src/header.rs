@@ -386,7 +386,7 @@ impl CachedHeader {
         };
         let comment = self.get_message::<Comment>()?.map(|comment| comment.text);
         let attributes = attribute_storage(&self.prefix);
-        Ok(ObjectInfo { links, times, comment, attributes })
+        Ok(ObjectInfo { hard_link_count: links, times, comment, attribute_storage: attributes })
     }
 
     /// Says when the object was touched, as far as the header keeps that.

@@ -25,7 +25,7 @@ fn build_delete_plan(session: &Arc<NativeSession>, first: impl IntoIterator<Item
         let lost = plan.lost_uses.entry(addr).or_default();
         *lost += 1;
         let header = session.load_header(addr)?;
-        if *lost >= header.object_info()?.links && plan.deleted_objects.insert(addr) {
+        if *lost >= header.object_info()?.hard_link_count && plan.deleted_objects.insert(addr) {
             add_object_to_plan(&mut plan, session, &header, &mut waiting)?;
         }
     }

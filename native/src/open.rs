@@ -16,7 +16,7 @@ use crate::{Result, member_files};
 impl OpenOptions {
     /// A session on a storage that is no file, and that nobody else uses.
     pub(crate) fn open_storage(&self, storage: Arc<dyn Storage>) -> Result<NativeSession> {
-        let medium = SessionMedium { path: PathBuf::new(), storage, lock: LockHandle::detached() };
+        let medium = SessionMedium { path: PathBuf::new(), storage, lock: LockHandle::without_file() };
         match self.mode {
             Mode::Read | Mode::SwmrRead => self.start_reading(medium),
             Mode::Write | Mode::SwmrWrite => {
@@ -31,7 +31,7 @@ impl OpenOptions {
     }
 
     pub(crate) fn open(&self, path: &Path) -> Result<NativeSession> {
-        self.access().refuse_unopenable_path(path)?;
+        self.access().refuse_directory_pipe_or_existing(path)?;
         match self.mode {
             Mode::Read | Mode::SwmrRead => self.open_for_reading(path),
             Mode::Write | Mode::SwmrWrite => self.open_for_writing(path),
@@ -46,7 +46,7 @@ impl OpenOptions {
             locking: self.locking,
             take_over: self.take_over,
             takes_turns: self.takes_turns,
-            names_writer: self.reports_writer_process,
+            reports_writer_process: self.reports_writer_process,
         }
     }
 
@@ -66,13 +66,13 @@ impl OpenOptions {
     }
 
     fn start_writing_file(&self, path: &Path, opened: OpenedForWriting) -> Result<NativeSession> {
-        let OpenedForWriting { file, lock, found } = opened;
+        let OpenedForWriting { file, lock, found_state: found } = opened;
         let storage = self.wrapper.wrap(Arc::new(self.file_storage(file)));
         self.start_writing(SessionMedium { path: path.to_owned(), storage, lock }, found)
     }
 
     fn create(&self, path: &Path) -> Result<NativeSession> {
-        let CreatedFile { file, lock, is_new } = self.access().create(path)?;
+        let CreatedFile { file, lock, is_new } = self.access().create_or_open_to_overwrite(path)?;
         let storage = Arc::new(self.file_storage(file));
         let begun = self.start_new(SessionMedium { path: path.to_owned(), storage, lock });
         if begun.is_err() && is_new {

@@ -45,8 +45,8 @@ pub fn repair_and_reclaim_unreachable(path: &Path, options: &OpenOptions) -> Res
     });
     let headers = found.leftover_headers.iter();
     let headers = headers.map(|(addr, bytes)| Leak { place: place(*addr), kind: None, bytes: *bytes });
-    let after = h5live_swmr::diagnose(path)?;
-    Ok(ReclaimReport { objects: objects.chain(headers).collect(), before: before.length, after: after.length })
+    let after = h5live_swmr::diagnose_open_state(path)?;
+    Ok(ReclaimReport { leaks: objects.chain(headers).collect(), size_before: before.length, size_after: after.length })
 }
 
 /// Gives back the bytes that nothing uses, though nobody knows them to be free. A file of pages keeps them, for a part of a

@@ -62,7 +62,7 @@ impl ObjectUses {
         newest: HighestCreationOrders,
     ) -> Result<()> {
         let disagrees = session.check_or_repair_entries(header, newest, false)?;
-        self.visited.push((header.addr(), header.object_info()?.links, disagrees.then_some(newest)));
+        self.visited.push((header.addr(), header.object_info()?.hard_link_count, disagrees.then_some(newest)));
         Ok(())
     }
 

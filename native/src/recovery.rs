@@ -7,7 +7,7 @@ use std::path::Path;
 
 use h5live_cache::ReusePolicy;
 use h5live_model::{FileOpenState, RepairReport};
-use h5live_swmr::{Error as SwmrError, OpenConflict, diagnose};
+use h5live_swmr::{Error as SwmrError, OpenConflict, diagnose_open_state};
 
 use crate::{Mode, OpenOptions, Result};
 
@@ -21,26 +21,26 @@ use crate::{Mode, OpenOptions, Result};
 /// not say to take over; [`SwmrError::Truncated`] if structures are missing, or if a file was cut short that its writer had
 /// closed; errors of opening and closing.
 pub fn repair(path: &Path, options: &OpenOptions) -> Result<RepairReport> {
-    let before = diagnose(path)?;
-    match &before.condition {
+    let before = diagnose_open_state(path)?;
+    match &before.open_state {
         FileOpenState::OpenForWriting { live, holders } => {
             let reason = if *live { OpenConflict::SwmrWriter } else { OpenConflict::Writer };
             return Err(SwmrError::InUse { reason, holders: holders.clone() }.into());
         }
         FileOpenState::Closed if !before.needs_repair() => {
-            return Ok(RepairReport { after: before.clone(), before, left: Vec::new() });
+            return Ok(RepairReport { after: before.clone(), before, unrepaired: Vec::new() });
         }
         // Only the end tells of the loss. An older superblock does not say whether its writer has closed the file.
-        FileOpenState::Closed if before.superblock >= Some(3) && before.announced > before.length => {
-            return Err(SwmrError::Truncated { len: before.length, stated: before.announced }.into());
+        FileOpenState::Closed if before.superblock_version >= Some(3) && before.announced_length > before.length => {
+            return Err(SwmrError::Truncated { len: before.length, stated: before.announced_length }.into());
         }
         _ => {}
     }
     let session = OpenOptions { mode: Mode::Write, ..options.clone() }.open_for_repair(path)?;
-    if let FileOpenState::Abandoned { live: true } | FileOpenState::Unknown { live: true } = before.condition {
+    if let FileOpenState::Abandoned { live: true } | FileOpenState::OpenOrAbandoned { live: true } = before.open_state {
         // Followers of the writer may have read pointers a moment ago to space that is cut off now.
         std::thread::sleep(ReusePolicy::MIN_GRACE + ReusePolicy::MIN_GRACE / 8);
     }
     session.close()?;
-    Ok(RepairReport { before, after: diagnose(path)?, left: Vec::new() })
+    Ok(RepairReport { before, after: diagnose_open_state(path)?, unrepaired: Vec::new() })
 }

@@ -115,7 +115,7 @@ pub(crate) fn open_scan_session(
     let status = Arc::new(PendingSuperblock::new(superblock.clone()));
     let cache = Arc::new(Cache::new_writable(storage, options.cache_options(superblock), limit, status.clone()));
     let options = OpenOptions { mode: Mode::Write, ..options.clone() };
-    let (lock, retry, heap_reader) = (Arc::new(LockHandle::detached()), RetryPolicy::no_retries(), Arc::default());
+    let (lock, retry, heap_reader) = (Arc::new(LockHandle::without_file()), RetryPolicy::no_retries(), Arc::default());
     let parts = SessionParts { cache, status, superblock: superblock.clone(), lock, retry, heap_reader };
     Ok(Arc::new(NativeSession::new(parts, &options, Path::new(""))?))
 }

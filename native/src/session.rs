@@ -8,7 +8,7 @@ use h5live_format::{Addr, LibVer, StatusFlags, Superblock};
 use h5live_indexes::ObjectMetadataAccess;
 use h5live_model::{self as model, ObjectId, WriterLiveness};
 use h5live_swmr::{
-    Error as SwmrError, FileChangeDetector, LockHandle, PendingSuperblock, RetryPolicy, SwmrUnsupportedReason,
+    Error as SwmrError, ForeignFileChangeDetector, LockHandle, PendingSuperblock, RetryPolicy, SwmrUnsupportedReason,
 };
 use parking_lot::{Mutex, MutexGuard};
 
@@ -89,11 +89,11 @@ impl NativeSession {
         let SessionParts { cache, status, superblock, lock, retry, heap_reader } = parts;
         let mode = options.mode;
         let base = superblock.base.get().unwrap_or(0);
-        let opened = Arc::new(FileChangeDetector::new(lock.clone(), path, cache.storage().clone(), base));
-        let retry = retry.with_change_detector(opened.clone());
+        let opened = Arc::new(ForeignFileChangeDetector::new(lock.clone(), path, cache.storage().clone(), base));
+        let retry = retry.with_foreign_change_detector(opened.clone());
         let extension = retry.retry(|| SuperblockExtension::load(&cache, &superblock))?;
         let hold = FileHold::new(path, lock.clone(), opened, mode, options.clock.clone());
-        if mode == Mode::SwmrRead && superblock.version >= 3 && lock.holds_lock() {
+        if mode == Mode::SwmrRead && superblock.version >= 3 && lock.holds_flock() {
             hold.let_swmr_writers_through();
         }
         Ok(NativeSession {
@@ -202,10 +202,12 @@ impl NativeSession {
     pub fn start_swmr(&self) -> Result<()> {
         self.check_open()?;
         if !self.mode.writes() {
-            return Err(SwmrError::NotLive(SwmrUnsupportedReason::ReadOnly).into());
+            return Err(SwmrError::SwmrUnsupported(SwmrUnsupportedReason::ReadOnly).into());
         }
         if self.superblock.version == 1 {
-            return Err(SwmrError::NotLive(SwmrUnsupportedReason::Superblock(self.superblock.version)).into());
+            return Err(
+                SwmrError::SwmrUnsupported(SwmrUnsupportedReason::SuperblockVersion(self.superblock.version)).into()
+            );
         }
         if self.may_be_followed() {
             return Ok(());

@@ -119,7 +119,7 @@ impl Search {
         let _operation = self.scan.cache.begin_atomic_change();
         let before = self.scan.cache.space().sections_awaiting_full_flush().len();
         let header = self.scan.load_header(addr)?;
-        let (kind, stated_links) = (kind_of(&header)?, header.object_info()?.links);
+        let (kind, stated_links) = (kind_of(&header)?, header.object_info()?.hard_link_count);
         let (mut plan, mut uses) = (DeletePlan::default(), Vec::new());
         add_object_to_plan(&mut plan, &self.scan, &header, &mut uses)?;
         plan.deleted_objects.insert(addr);

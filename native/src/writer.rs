@@ -199,13 +199,14 @@ impl StoreWriter for NativeFile {
         let message = AttributeMessage::new(
             self.0.profile,
             attribute.name.clone(),
-            self.0.datatype_message(&attribute.datatype, attribute.committed)?,
+            self.0.datatype_message(&attribute.datatype, attribute.committed_datatype)?,
             Shareable::Inline(DataspaceMessage::new(self.0.profile, attribute.dataspace.clone())),
             attribute.value.clone(),
         );
         let old = AttributeStorage::load(&self.0, &header)?.find_attribute(&self.0, &header, &attribute.name)?;
         let old_type = old.and_then(|old| committed_datatype(old.message.datatype.shared()));
-        let committed = attribute.committed.map(|id| self.0.load_header(self.0.header_addr_of(id)?)).transpose()?;
+        let committed =
+            attribute.committed_datatype.map(|id| self.0.load_header(self.0.header_addr_of(id)?)).transpose()?;
         let heaps = if attribute.datatype.has_vlen_or_references() {
             self.0.global_heap.changed_collections()
         } else {
@@ -223,7 +224,7 @@ impl StoreWriter for NativeFile {
             self.0.global_heap.add_header_as_flush_parent(&header)?;
         }
         drop(lock);
-        self.0.count_datatype_use(&header, attribute.committed)?;
+        self.0.count_datatype_use(&header, attribute.committed_datatype)?;
         Ok(self.0.drop_committed_type_use(old_type)?)
     }
 

@@ -110,7 +110,7 @@ impl AttributesHandle {
     fn tracks_order(&self, py: Python<'_>) -> PyResult<bool> {
         let object = self.object()?;
         let info = run(py, || on_object!(object, of => of.info()))?.map_err(raise)?;
-        Ok(info.attributes.order != h5live::model::CreationOrder::Untracked)
+        Ok(info.attribute_storage.order != h5live::model::CreationOrder::Untracked)
     }
 
     /// The type, the shape (`None` without elements), and the elements as the file has them.

@@ -317,7 +317,7 @@ impl DatasetHandle {
 
 fn chunk_record(chunk: &StoredChunk, grid: &[u64]) -> (Vec<u64>, u32, Option<u64>, u64) {
     let offset = chunk.coord.scaled().iter().zip(grid).map(|(at, dim)| at * dim).collect();
-    (offset, chunk.filter_mask, chunk.offset, chunk.size)
+    (offset, chunk.filter_mask, chunk.file_offset, chunk.size)
 }
 
 fn describe_layout(py: Python<'_>, layout: &Layout, out: &Bound<'_, PyDict>) -> PyResult<()> {

@@ -42,7 +42,7 @@ impl DatatypeHandle {
 
     #[getter]
     fn has_variable_length(&self) -> bool {
-        self.0.has_variable_length()
+        self.0.has_vlen()
     }
 
     fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {

@@ -107,7 +107,7 @@ fn of_model(error: &ModelError, text: String) -> PyErr {
         }
         ModelError::Allocation(_) => PyMemoryError::new_err(text),
         ModelError::Unsupported(_) => PyNotImplementedError::new_err(text),
-        _ => of_store(error.store_kind(), text),
+        _ => of_store(error.store_error_kind(), text),
     }
 }
 

@@ -57,7 +57,7 @@ impl GroupHandle {
         let untracked = h5live::model::CreationOrder::Untracked;
         let spec = run(py, || group.spec())?.map_err(raise)?;
         let info = run(py, || group.info())?.map_err(raise)?;
-        Ok((spec.links.order != untracked, info.attributes.order != untracked))
+        Ok((spec.links.order != untracked, info.attribute_storage.order != untracked))
     }
 
     /// The number of links.
@@ -149,7 +149,7 @@ impl GroupHandle {
         values: &DatatypeHandle,
     ) -> PyResult<Py<PyAny>> {
         let group = self.group()?;
-        let spec = MapSpec { key: keys.0.clone(), value: values.0.clone() };
+        let spec = MapSpec { key_type: keys.0.clone(), value_type: values.0.clone() };
         let map = run(py, || group.create_map(path, &spec))?.map_err(raise)?;
         wrap(py, &self.session, Object::Map(map))
     }

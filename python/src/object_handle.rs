@@ -93,5 +93,5 @@ pub(crate) fn info(py: Python<'_>, object: Object) -> PyResult<Py<PyAny>> {
     })?;
     let info = info.map_err(raise)?;
     let times = info.times.map(|times| (times.access, times.modification, times.change, times.birth));
-    (info.links, times).into_py_any(py)
+    (info.hard_link_count, times).into_py_any(py)
 }

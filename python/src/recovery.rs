@@ -20,15 +20,15 @@ fn condition_of(found: FileDiagnosis) -> Condition {
     let processes = |holders: Vec<FileHolderProcess>| {
         holders.into_iter().map(|holder| (holder.pid, holder.name)).collect::<Vec<Process>>()
     };
-    let (condition, live, writers) = match found.condition {
+    let (condition, live, writers) = match found.open_state {
         FileOpenState::Closed => ("closed", false, Vec::new()),
         FileOpenState::OpenForWriting { live, holders } => ("written", live, holders),
         FileOpenState::Abandoned { live } => ("abandoned", live, Vec::new()),
-        FileOpenState::Unknown { live } => ("unknown", live, Vec::new()),
+        FileOpenState::OpenOrAbandoned { live } => ("unknown", live, Vec::new()),
         _ => ("unknown", false, Vec::new()),
     };
     let readers = processes(found.readers);
-    (condition, live, processes(writers), found.superblock, found.length, found.announced, readers)
+    (condition, live, processes(writers), found.superblock_version, found.length, found.announced_length, readers)
 }
 
 /// In which condition what is at a location is.
@@ -51,5 +51,5 @@ pub(crate) fn check(py: Python<'_>, location: &str, data: bool) -> PyResult<(Vec
 #[pyfunction]
 pub(crate) fn repair(py: Python<'_>, location: &str) -> PyResult<(Condition, Condition, Vec<String>)> {
     let done = run(py, || h5live::repair(location))?.map_err(raise)?;
-    Ok((condition_of(done.before), condition_of(done.after), done.left))
+    Ok((condition_of(done.before), condition_of(done.after), done.unrepaired))
 }

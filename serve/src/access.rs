@@ -158,7 +158,7 @@ impl Access {
     }
 
     /// Sends a browser that came with the token in its address to the same place without it; it keeps the token.
-    pub fn redirect_without_token(&self, request: &Request, query: &Query) -> Option<Response<Body>> {
+    pub fn redirect_token_to_cookie(&self, request: &Request, query: &Query) -> Option<Response<Body>> {
         let token = query.get("token").filter(|_| !self.is_open && request.method() == Method::GET)?;
         if !page::wants_html(request.headers()) {
             return None;

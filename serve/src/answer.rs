@@ -35,7 +35,7 @@ impl Answer {
     }
 
     /// The answer to a client that sent these headers: without a body, if the client has it.
-    pub fn into_response(self, request: &HeaderMap) -> Response<Body> {
+    pub fn into_conditional_response(self, request: &HeaderMap) -> Response<Body> {
         let etag = etag::etag_of(self.content_type, &self.bytes);
         let is_known = etag::client_has(request, &etag);
         let mut response = match is_known {

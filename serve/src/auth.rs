@@ -36,7 +36,7 @@ pub(crate) async fn check(State(state): State<Arc<AppState>>, request: Request, 
             .into_response(),
         };
     }
-    match access.redirect_without_token(&request, &query) {
+    match access.redirect_token_to_cookie(&request, &query) {
         Some(redirect) => redirect,
         None => next.run(request).await,
     }

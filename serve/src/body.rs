@@ -28,7 +28,8 @@ pub(crate) async fn read(
         return Err(Fault::new(StatusCode::PAYLOAD_TOO_LARGE, message));
     }
     let memory = state.memory.reserve(length.saturating_mul(BODY_FACTOR))?;
-    let read = tokio::time::timeout(state.limits.client_time, axum::body::to_bytes(body, MAX_BODY_BYTES as usize));
+    let read =
+        tokio::time::timeout(state.limits.slow_client_timeout, axum::body::to_bytes(body, MAX_BODY_BYTES as usize));
     match read.await {
         Ok(Ok(bytes)) => Ok((bytes.into(), memory)),
         Ok(Err(_)) => Err(Fault::new(StatusCode::BAD_REQUEST, "The body could not be read")),

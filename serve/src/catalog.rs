@@ -93,7 +93,7 @@ impl Catalog {
         let path = match found.location() {
             Location::Path(path) => path.clone(),
             Location::Url(url) => {
-                let path = url.local_path().ok().flatten().filter(|_| !url.has_authority());
+                let path = url.hier_part_as_path().ok().flatten().filter(|_| !url.has_authority());
                 return Ok(Root::Store(location.clone(), path.and_then(|path| path.canonicalize().ok())));
             }
         };
@@ -132,7 +132,7 @@ impl Catalog {
     /// What a client names so.
     ///
     /// # Errors
-    /// [`Fault::file_not_found`] if it is not there, or not served; [`Fault::denied`].
+    /// [`Fault::file_not_found`] if it is not there, or not served; [`Fault::file_permission_denied`].
     pub(crate) fn find(&self, name: &str) -> Result<Named, Fault> {
         let parts = || name.split('/').filter(|part| !part.is_empty() && *part != ".");
         let is_name = |part: &str| !part.starts_with('.') && !part.contains(['\0', '\\']);
@@ -198,7 +198,7 @@ impl Catalog {
 
 fn fault_of(error: &io::Error) -> Fault {
     match error.kind() {
-        io::ErrorKind::PermissionDenied => Fault::denied(),
+        io::ErrorKind::PermissionDenied => Fault::file_permission_denied(),
         _ => Fault::file_not_found(),
     }
 }

@@ -22,25 +22,25 @@ pub struct Config {
     #[cfg(unix)]
     pub socket: Option<PathBuf>,
     /// What clients have to know; `None` makes a new one, unless there are users.
-    pub token: Option<String>,
+    pub fixed_token: Option<String>,
     /// Who may read, beside those who know the token.
     pub users: Option<Users>,
     /// Whether clients need no token. Allowed on loopback only.
-    pub without_token: bool,
+    pub without_authentication: bool,
     /// The name and port, as clients have it, of a proxy that does TLS in front of this server, if there is one. Without
     /// one, and without TLS of its own, the server listens on loopback only.
-    pub proxy_host: Option<String>,
+    pub tls_proxy_host: Option<String>,
     /// Origins whose pages may read what is served, as `https://lab.example`. They have to show the token.
     pub allowed_origins: Vec<String>,
     /// TLS of the server itself.
     #[cfg(feature = "tls")]
     pub tls: Option<TlsConfig>,
     /// How files are opened.
-    pub options: Options,
+    pub open_options: Options,
     /// The limits.
     pub limits: ServerLimits,
     /// How requests are logged on standard error; `None`: not at all.
-    pub log: Option<LogFormat>,
+    pub request_log: Option<LogFormat>,
 }
 
 impl Config {
@@ -51,16 +51,16 @@ impl Config {
             bind: (Ipv4Addr::LOCALHOST, 8080).into(),
             #[cfg(unix)]
             socket: None,
-            token: None,
+            fixed_token: None,
             users: None,
-            without_token: false,
-            proxy_host: None,
+            without_authentication: false,
+            tls_proxy_host: None,
             allowed_origins: Vec::new(),
             #[cfg(feature = "tls")]
             tls: None,
-            options: Options::default(),
+            open_options: Options::default(),
             limits: ServerLimits::default(),
-            log: None,
+            request_log: None,
         }
     }
 }
@@ -80,28 +80,28 @@ pub struct ServerLimits {
     /// Bytes of one answer.
     pub max_answer_bytes: u64,
     /// Bytes of all answers that are in memory.
-    pub max_bytes_in_memory: u64,
+    pub max_total_answer_bytes: u64,
     /// Requests that read at the same time.
-    pub concurrent_reads: usize,
+    pub max_concurrent_reads: usize,
     /// Requests that wait for it. One more is told to come again.
-    pub waiting_reads: usize,
+    pub max_waiting_reads: usize,
     /// Connections.
     pub max_connections: usize,
     /// Clients of events.
     pub max_event_clients: usize,
     /// Files that are watched for events at the same time.
-    pub max_watched_files: usize,
+    pub max_watches: usize,
     /// Objects that one watch looks at.
-    pub max_watched_objects: usize,
+    pub max_objects_per_watch: usize,
     /// How long a request may take until its answer begins.
-    pub request_time: Duration,
+    pub request_timeout: Duration,
     /// How long a client may take for the head of a request, and let the server wait with an answer. What it takes gives it
     /// more: a second for 64 KiB.
-    pub client_time: Duration,
+    pub slow_client_timeout: Duration,
     /// Open files that are kept.
-    pub kept_sessions: usize,
+    pub max_kept_file_sessions: usize,
     /// Entries of a listing.
-    pub max_listed: usize,
+    pub max_listed_entries: usize,
 }
 
 impl Default for ServerLimits {
@@ -109,17 +109,17 @@ impl Default for ServerLimits {
         let threads = std::thread::available_parallelism().map_or(2, usize::from);
         ServerLimits {
             max_answer_bytes: 256 << 20,
-            max_bytes_in_memory: 1 << 30,
-            concurrent_reads: 2 * threads,
-            waiting_reads: 256,
+            max_total_answer_bytes: 1 << 30,
+            max_concurrent_reads: 2 * threads,
+            max_waiting_reads: 256,
             max_connections: 2048,
             max_event_clients: 1024,
-            max_watched_files: 64,
-            max_watched_objects: 4096,
-            request_time: Duration::from_secs(30),
-            client_time: Duration::from_secs(30),
-            kept_sessions: 64,
-            max_listed: 10_000,
+            max_watches: 64,
+            max_objects_per_watch: 4096,
+            request_timeout: Duration::from_secs(30),
+            slow_client_timeout: Duration::from_secs(30),
+            max_kept_file_sessions: 64,
+            max_listed_entries: 10_000,
         }
     }
 }

@@ -27,7 +27,7 @@ impl ServedFolders {
             Location::Path(path) => self.contains(path),
             // Stores in folders have a path; servers and buckets have none, and are not beside the files.
             Location::Url(url) => {
-                !url.has_authority() && matches!(url.local_path(), Ok(Some(path)) if self.contains(&path))
+                !url.has_authority() && matches!(url.hier_part_as_path(), Ok(Some(path)) if self.contains(&path))
             }
         }
     }

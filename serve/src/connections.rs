@@ -131,7 +131,7 @@ pub(crate) async fn serve(listening: Listening, router: Router, state: Arc<AppSt
         let (state, router, watcher) = (state.clone(), router.clone(), graceful.watcher());
         state.metrics.connections.fetch_add(1, Ordering::Relaxed);
         tokio::spawn(async move {
-            accepted.answer(router, state.limits.client_time, watcher).await;
+            accepted.answer(router, state.limits.slow_client_timeout, watcher).await;
             state.metrics.connections.fetch_sub(1, Ordering::Relaxed);
             drop(place);
         });

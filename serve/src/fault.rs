@@ -25,23 +25,23 @@ impl Fault {
     }
 
     /// The request itself makes no sense.
-    pub fn argument(message: impl Into<String>) -> Self {
+    pub fn unprocessable(message: impl Into<String>) -> Self {
         Fault::new(StatusCode::UNPROCESSABLE_ENTITY, message)
     }
 
     /// The same, of this kind.
     #[must_use]
-    pub fn of_kind(self, kind: ServedErrorKind) -> Self {
+    pub fn with_kind(self, kind: ServedErrorKind) -> Self {
         Fault { kind: Some(kind), ..self }
     }
 
     /// There is no such file, or none that is served.
     pub fn file_not_found() -> Self {
-        Fault::new(StatusCode::NOT_FOUND, "File not found!").of_kind(ServedErrorKind::NoFile)
+        Fault::new(StatusCode::NOT_FOUND, "File not found!").with_kind(ServedErrorKind::NoFile)
     }
 
     /// The system does not let this server read it.
-    pub fn denied() -> Self {
+    pub fn file_permission_denied() -> Self {
         Fault::new(StatusCode::FORBIDDEN, "Cannot read file: Permission denied!")
     }
 
@@ -59,7 +59,7 @@ impl Fault {
     }
 
     /// Nothing is at a path of a file.
-    pub fn no_path(path: &str, file: &str) -> Self {
+    pub fn path_not_found(path: &str, file: &str) -> Self {
         Fault::new(StatusCode::NOT_FOUND, format!("{path} is not a valid path in {file}"))
     }
 
@@ -68,16 +68,16 @@ impl Fault {
         let text = error.to_string();
         match error {
             ModelError::NoObject(_) | ModelError::NotFound(_) => {
-                Fault::new(StatusCode::NOT_FOUND, text).of_kind(ServedErrorKind::NoObject)
+                Fault::new(StatusCode::NOT_FOUND, text).with_kind(ServedErrorKind::NoObject)
             }
-            ModelError::WrongKind { .. } => Fault::argument(text).of_kind(ServedErrorKind::WrongKind),
-            ModelError::Invalid(_) => Fault::argument(text),
+            ModelError::WrongKind { .. } => Fault::unprocessable(text).with_kind(ServedErrorKind::WrongKind),
+            ModelError::Invalid(_) => Fault::unprocessable(text),
             ModelError::Unsupported(_) => {
-                Fault::new(StatusCode::NOT_IMPLEMENTED, text).of_kind(ServedErrorKind::Unsupported)
+                Fault::new(StatusCode::NOT_IMPLEMENTED, text).with_kind(ServedErrorKind::Unsupported)
             }
             ModelError::Allocation(_) => Fault::new(StatusCode::PAYLOAD_TOO_LARGE, text),
             ModelError::Moved => Fault::busy("The writer moves the chunk again and again: ask again"),
-            _ => of_store_kind(error.store_kind(), text),
+            _ => of_store_kind(error.store_error_kind(), text),
         }
     }
 
@@ -111,14 +111,14 @@ fn of_error(error: &Error, text: &str) -> Fault {
         return Fault::new(StatusCode::PAYLOAD_TOO_LARGE, text);
     }
     if error.is_in_use() {
-        return Fault::busy(text).of_kind(ServedErrorKind::InUse);
+        return Fault::busy(text).with_kind(ServedErrorKind::InUse);
     }
     match error.kind() {
         // A path that goes on behind what is no group.
         ErrorKind::Store(h5live::model::Error::WrongKind { .. }) => return Fault::new(StatusCode::NOT_FOUND, text),
-        ErrorKind::Selection(_) => return Fault::argument(text),
+        ErrorKind::Selection(_) => return Fault::unprocessable(text),
         ErrorKind::RawFilesRefused => {
-            return Fault::new(StatusCode::FORBIDDEN, text).of_kind(ServedErrorKind::RawFiles);
+            return Fault::new(StatusCode::FORBIDDEN, text).with_kind(ServedErrorKind::RawFiles);
         }
         ErrorKind::Open(open) => return of_open_error(open, text),
         // It is the fault of what this file leads to, not of the name that the client gave.
@@ -140,13 +140,13 @@ fn of_error(error: &Error, text: &str) -> Fault {
 fn of_store_kind(kind: Option<&StoreErrorKind>, text: impl Into<String>) -> Fault {
     match kind {
         Some(StoreErrorKind::NotFound) => Fault::new(StatusCode::NOT_FOUND, text),
-        Some(StoreErrorKind::PermissionDenied) => Fault::denied(),
+        Some(StoreErrorKind::PermissionDenied) => Fault::file_permission_denied(),
         Some(
             StoreErrorKind::Changed(_) | StoreErrorKind::Torn | StoreErrorKind::Unreachable | StoreErrorKind::InUse(_),
         ) => Fault::busy(text),
         Some(StoreErrorKind::Io | StoreErrorKind::StorageFull) => Fault::new(StatusCode::INTERNAL_SERVER_ERROR, text),
         // The file is damaged, or needs a filter that is not there, or a client has made up an identity.
-        _ => Fault::argument(text),
+        _ => Fault::unprocessable(text),
     }
 }
 
@@ -154,16 +154,16 @@ fn of_store_kind(kind: Option<&StoreErrorKind>, text: impl Into<String>) -> Faul
 fn of_open_error(error: &OpenError, text: &str) -> Fault {
     match error {
         OpenError::LinkRefused { .. } => Fault::new(StatusCode::FORBIDDEN, text),
-        OpenError::Store(error) => match error.store_kind() {
+        OpenError::Store(error) => match error.store_error_kind() {
             Some(StoreErrorKind::NotFound) => Fault::file_not_found(),
-            Some(StoreErrorKind::PermissionDenied) => Fault::denied(),
-            Some(StoreErrorKind::NotThisFormat) => Fault::argument(text).of_kind(ServedErrorKind::NotThisFormat),
-            Some(StoreErrorKind::InUse(_)) => Fault::busy(text).of_kind(ServedErrorKind::InUse),
+            Some(StoreErrorKind::PermissionDenied) => Fault::file_permission_denied(),
+            Some(StoreErrorKind::NotThisFormat) => Fault::unprocessable(text).with_kind(ServedErrorKind::NotThisFormat),
+            Some(StoreErrorKind::InUse(_)) => Fault::busy(text).with_kind(ServedErrorKind::InUse),
             Some(StoreErrorKind::Torn | StoreErrorKind::Changed(_)) => Fault::busy(text),
             // Clients ask again for minutes after an error of the server.
-            Some(StoreErrorKind::Damaged) => Fault::argument(text),
+            Some(StoreErrorKind::Damaged) => Fault::unprocessable(text),
             _ => Fault::new(StatusCode::INTERNAL_SERVER_ERROR, text),
         },
-        _ => Fault::argument(text),
+        _ => Fault::unprocessable(text),
     }
 }

@@ -58,4 +58,4 @@ pub use config::{Config, LogFormat, ServerLimits};
 pub use server::{EndSignals, Server, StartError};
 #[cfg(feature = "tls")]
 pub use tls::{TlsConfig, TlsError};
-pub use users::{Users, UsersError};
+pub use users::{Users, UsersParseError};

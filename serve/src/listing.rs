@@ -37,8 +37,8 @@ pub(crate) fn list(state: &AppState, folder: &str) -> Result<Json, Fault> {
         Named::Folder(path) => folder_entries(state, folder, &path)?,
         Named::Store(_) => return Err(Fault::file_not_found()),
     };
-    let is_cut = entries.len() > state.limits.max_listed;
-    entries.truncate(state.limits.max_listed);
+    let is_cut = entries.len() > state.limits.max_listed_entries;
+    entries.truncate(state.limits.max_listed_entries);
     Ok(json!({ "folder": folder, "entries": entries, "is_cut": is_cut }))
 }
 
@@ -59,7 +59,7 @@ fn folder_entries(state: &AppState, folder: &str, path: &Path) -> Result<Vec<Jso
         }
         _ => json!({ "name": name, "path": below, "kind": "folder" }),
     });
-    Ok(shown.take(state.limits.max_listed + 1).collect())
+    Ok(shown.take(state.limits.max_listed_entries + 1).collect())
 }
 
 /// What is shown of a folder: the name of each entry, its name from the root on, and what it is.
@@ -69,7 +69,7 @@ fn shown_in<'a>(
     path: &Path,
 ) -> Result<impl Iterator<Item = (String, String, Named)> + 'a, Fault> {
     let mut names: Vec<_> = fs::read_dir(path)
-        .map_err(|_| Fault::denied())?
+        .map_err(|_| Fault::file_permission_denied())?
         .filter_map(|entry| Some((entry.as_ref().ok()?.file_name().into_string().ok()?, entry.ok()?)))
         .filter(|(name, _)| !name.starts_with('.'))
         .collect();
@@ -98,7 +98,7 @@ pub(crate) fn named_in(state: &AppState, folder: &str, named: &Named) -> Result<
             Ok(roots.filter_map(|name| Some((name.clone(), state.catalog.find(&name).ok()?))).collect())
         }
         Named::Folder(path) => {
-            let shown = shown_in(state, folder, path)?.take(state.limits.max_listed);
+            let shown = shown_in(state, folder, path)?.take(state.limits.max_listed_entries);
             Ok(shown.map(|(_, below, named)| (below, named)).collect())
         }
         Named::Store(_) => Ok(Vec::new()),
@@ -126,7 +126,7 @@ fn store_entry(state: &AppState, name: &str, place: &Place, is_asked: bool) -> J
     let is_new =
         modified.and_then(|at| SystemTime::now().duration_since(at).ok()).is_none_or(|age| age < MAX_WRITTEN_AGE);
     let writer = match is_asked && is_new {
-        true => WriterState::of(place, state.sessions.options()).json(),
+        true => WriterState::of(place, state.sessions.open_options()).json(),
         false => Json::Null,
     };
     json!({

@@ -22,7 +22,7 @@ pub(crate) struct Metrics {
 
 impl Metrics {
     /// Counts an answer.
-    pub fn count(&self, status: u16, took: Duration) {
+    pub fn record_answer(&self, status: u16, took: Duration) {
         if let Some(class) = self.by_class.get(usize::from(status / 100).saturating_sub(1)) {
             class.fetch_add(1, Ordering::Relaxed);
         }

@@ -16,14 +16,14 @@ pub(crate) fn text(state: &AppState) -> String {
         let _ = writeln!(text, "h5live_requests_total{{status=\"{class}xx\"}} {}", load(count));
     }
     metrics.write_latency_histogram(&mut text, all);
-    let [kept, live, opened, refreshes] = state.sessions.session_counts();
+    let [kept, live, opened, refreshes] = state.sessions.kept_live_opened_refreshed_counts();
     let gauges = [
         ("connections", load(&metrics.connections)),
         ("sessions", kept),
         ("live_sessions", live),
         ("event_clients", load(&metrics.event_clients)),
         ("watched_files", state.watches.len() as u64),
-        ("answer_bytes_in_memory", state.memory.used()),
+        ("answer_bytes_in_memory", state.memory.used_bytes()),
     ];
     let counters = [
         ("refused_connections_total", load(&metrics.refused_connections)),

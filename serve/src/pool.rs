@@ -21,9 +21,9 @@ pub(crate) struct ReadPool {
 impl ReadPool {
     pub fn new(limits: &ServerLimits) -> Self {
         ReadPool {
-            running: Arc::new(Semaphore::new(limits.concurrent_reads)),
-            waiting: Semaphore::new(limits.waiting_reads),
-            time: limits.request_time,
+            running: Arc::new(Semaphore::new(limits.max_concurrent_reads)),
+            waiting: Semaphore::new(limits.max_waiting_reads),
+            time: limits.request_timeout,
         }
     }
 
@@ -76,18 +76,18 @@ pub(crate) struct MemoryBudget {
 impl MemoryBudget {
     pub fn new(limits: &ServerLimits) -> Self {
         let max_answer = limits.max_answer_bytes;
-        let limit = limits.max_bytes_in_memory.max(max_answer);
+        let limit = limits.max_total_answer_bytes.max(max_answer);
         let limit_with_small = limit.saturating_add(SMALL_ANSWER_BYTES.saturating_mul(limits.max_connections as u64));
         MemoryBudget { used: AtomicU64::new(0), limit, limit_with_small, max_answer }
     }
 
     /// Bytes that are in use.
-    pub fn used(&self) -> u64 {
+    pub fn used_bytes(&self) -> u64 {
         self.used.load(Ordering::Relaxed)
     }
 
     /// Most bytes of one answer.
-    pub fn max_answer(&self) -> u64 {
+    pub fn max_answer_bytes(&self) -> u64 {
         self.max_answer
     }
 
@@ -132,7 +132,7 @@ mod tests {
         const LARGE: u64 = 10 * SMALL_ANSWER_BYTES;
         let limits = ServerLimits {
             max_answer_bytes: LARGE,
-            max_bytes_in_memory: 2 * LARGE,
+            max_total_answer_bytes: 2 * LARGE,
             max_connections: 2,
             ..ServerLimits::default()
         };
@@ -143,6 +143,6 @@ mod tests {
         let small = [(); 2].map(|()| budget.reserve(SMALL_ANSWER_BYTES).unwrap());
         assert_eq!(budget.reserve(1).unwrap_err().status, StatusCode::SERVICE_UNAVAILABLE);
         drop((large, small));
-        assert_eq!(budget.used(), 0);
+        assert_eq!(budget.used_bytes(), 0);
     }
 }

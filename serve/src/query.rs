@@ -27,7 +27,7 @@ impl Query {
     /// # Errors
     /// If it is not there.
     pub fn require(&self, name: &str) -> Result<&str, Fault> {
-        self.get(name).ok_or_else(|| Fault::argument(format!("The parameter {name} is missing")))
+        self.get(name).ok_or_else(|| Fault::unprocessable(format!("The parameter {name} is missing")))
     }
 
     /// A truth value, as FastAPI reads it.
@@ -38,7 +38,7 @@ impl Query {
         match self.get(name).map(str::to_ascii_lowercase).as_deref() {
             None | Some("false" | "0" | "off" | "no" | "f" | "n") => Ok(false),
             Some("true" | "1" | "on" | "yes" | "t" | "y") => Ok(true),
-            Some(other) => Err(Fault::argument(format!("{other} is not a valid value for {name}: true or false"))),
+            Some(other) => Err(Fault::unprocessable(format!("{other} is not a valid value for {name}: true or false"))),
         }
     }
 }

@@ -93,7 +93,7 @@ async fn read(
     let query = Query::of(request.uri());
     let shared = state.clone();
     match state.pool.run(move || work(&shared, &query)).await {
-        Ok(answer) => answer.into_response(request.headers()),
+        Ok(answer) => answer.into_conditional_response(request.headers()),
         Err(fault) => state.redact_server_paths(fault).into_response(),
     }
 }
@@ -116,7 +116,7 @@ async fn finish(State(state): Shared, request: Request, next: Next) -> Response<
     let line = state.log.map(|format| (format, request.method().clone(), request.uri().clone()));
     let mut response = next.run(request).await;
     let took = begun.elapsed();
-    state.metrics.count(response.status().as_u16(), took);
+    state.metrics.record_answer(response.status().as_u16(), took);
     let headers = response.headers_mut();
     headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     headers.insert(header::REFERRER_POLICY, HeaderValue::from_static("no-referrer"));

@@ -31,7 +31,7 @@ const MAX_SHOWN_CHARS: usize = 120;
 pub(crate) fn search(state: &AppState, query: &Query) -> Result<Json, Fault> {
     let text = query.require("text")?.trim().to_lowercase();
     if text.is_empty() {
-        return Err(Fault::argument("The parameter text is empty"));
+        return Err(Fault::unprocessable("The parameter text is empty"));
     }
     let mut search = Search {
         state,
@@ -112,7 +112,7 @@ impl Search<'_> {
     fn look_into(&mut self, place: &Place) -> Result<(), Fault> {
         let file = self.state.sessions.open_unshared(place)?;
         for (n, item) in file.root().walk().enumerate() {
-            if n >= self.state.limits.max_watched_objects || self.is_over() {
+            if n >= self.state.limits.max_objects_per_watch || self.is_over() {
                 self.is_cut = true;
                 break;
             }

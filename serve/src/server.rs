@@ -20,7 +20,7 @@ use crate::sessions::FileSessions;
 #[cfg(unix)]
 use crate::socket::SocketListener;
 use crate::state::AppState;
-use crate::users::UsersError;
+use crate::users::UsersParseError;
 use crate::watches::Watches;
 use crate::{connections, cors, routes};
 
@@ -35,12 +35,12 @@ const END_TIME: Duration = Duration::from_secs(5);
 pub enum StartError {
     /// A folder or location cannot be served.
     #[error("{0}")]
-    Root(#[source] io::Error),
+    UnusableRoot(#[source] io::Error),
     /// It is no origin of a page.
     #[error(
         "{0:?} is no origin: https://lab.example is one, with a port where it is not the usual one, and without a path"
     )]
-    Origin(String),
+    InvalidOrigin(String),
     /// It cannot listen there.
     #[error("cannot listen at {at}: {source}")]
     Bind {
@@ -55,10 +55,10 @@ pub enum StartError {
          proxy in front of it do TLS (--behind-proxy HOST), or this server, if it is built with the feature serve-tls \
          (--tls-certificate)"
     )]
-    NotLoopback(SocketAddr),
+    TlsRequired(SocketAddr),
     /// A file with users cannot be read.
     #[error("{file}: {source}")]
-    UsersFile {
+    ReadUsersFile {
         /// The file.
         file: String,
         /// The cause.
@@ -66,11 +66,11 @@ pub enum StartError {
     },
     /// A file with users makes no sense.
     #[error("{file}: {source}")]
-    Users {
+    ParseUsersFile {
         /// The file.
         file: String,
         /// The line, and why.
-        source: UsersError,
+        source: UsersParseError,
     },
     /// The certificate or the key is of no use.
     #[cfg(feature = "tls")]
@@ -78,7 +78,7 @@ pub enum StartError {
     Tls(#[from] crate::tls::TlsError),
     /// A server without a token, for more than this machine.
     #[error("a server without a token listens on loopback only")]
-    OpenToAll,
+    AuthenticationRequired,
     /// The system has no threads, or no random numbers.
     #[error("the server cannot start: {0}")]
     System(#[source] io::Error),
@@ -103,29 +103,29 @@ impl Server {
     pub fn start(config: Config) -> Result<Self, StartError> {
         check_exposure(&config)?;
         if let Some(wrong) = config.allowed_origins.iter().find(|origin| !cors::is_origin(origin)) {
-            return Err(StartError::Origin(wrong.clone()));
+            return Err(StartError::InvalidOrigin(wrong.clone()));
         }
-        let catalog = Catalog::new(&config.roots).map_err(StartError::Root)?;
+        let catalog = Catalog::new(&config.roots).map_err(StartError::UnusableRoot)?;
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(2)
-            .max_blocking_threads(config.limits.concurrent_reads + 4)
+            .max_blocking_threads(config.limits.max_concurrent_reads + 4)
             .thread_name("h5live-serve")
             .enable_io()
             .enable_time()
             .build()
             .map_err(StartError::System)?;
         let (listening, names) = runtime.block_on(listen(&config))?;
-        let token = match (config.without_token, config.token, &config.users) {
+        let token = match (config.without_authentication, config.fixed_token, &config.users) {
             (true, _, _) => None,
             (false, Some(token), _) => Some(token),
             (false, None, Some(_)) => None,
             (false, None, None) => Some(access::new_token().map_err(StartError::System)?),
         };
-        let access = Access::new(token, config.users.filter(|_| !config.without_token), &names);
+        let access = Access::new(token, config.users.filter(|_| !config.without_authentication), &names);
         let url = access.url_with_token(&names);
         let folders = catalog.folders().clone();
-        let options = config.options.raw_files(false).filter_linked_files(move |at| folders.contains_location(at));
-        let sessions = Arc::new(FileSessions::new(options, config.limits.kept_sessions));
+        let options = config.open_options.raw_files(false).filter_linked_files(move |at| folders.contains_location(at));
+        let sessions = Arc::new(FileSessions::new(options, config.limits.max_kept_file_sessions));
         let (stop, stopped) = watch::channel(false);
         let state = Arc::new(AppState {
             catalog,
@@ -137,7 +137,7 @@ impl Server {
             allowed_origins: config.allowed_origins,
             limits: config.limits,
             metrics: Metrics::default(),
-            log: config.log,
+            log: config.request_log,
             started_at: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs()),
         });
         let router = routes::router(state.clone());
@@ -152,7 +152,7 @@ impl Server {
     }
 
     /// The address for a browser, with the token.
-    pub fn url(&self) -> &str {
+    pub fn url_with_token(&self) -> &str {
         &self.url
     }
 
@@ -203,21 +203,21 @@ fn check_exposure(config: &Config) -> Result<(), StartError> {
     #[cfg(feature = "tls")]
     let has_tls = config.tls.is_some() || config.proxy_host.is_some();
     #[cfg(not(feature = "tls"))]
-    let has_tls = config.proxy_host.is_some();
+    let has_tls = config.tls_proxy_host.is_some();
     match config.bind.ip().is_loopback() {
         true => Ok(()),
-        false if config.without_token => Err(StartError::OpenToAll),
+        false if config.without_authentication => Err(StartError::AuthenticationRequired),
         false if has_tls => Ok(()),
-        false => Err(StartError::NotLoopback(config.bind)),
+        false => Err(StartError::TlsRequired(config.bind)),
     }
 }
 
 /// Listens where it is said, and returns by which names clients call the server then.
 async fn listen(config: &Config) -> Result<(Listening, ServerNames), StartError> {
-    let mut names = ServerNames { tls_host: config.proxy_host.clone(), ..ServerNames::default() };
+    let mut names = ServerNames { tls_host: config.tls_proxy_host.clone(), ..ServerNames::default() };
     #[cfg(unix)]
     if let Some(path) = &config.socket {
-        let bound = SocketListener::bind(path);
+        let bound = SocketListener::bind_owner_only(path);
         let bound = bound.map_err(|source| StartError::Bind { at: path.display().to_string(), source })?;
         return Ok((Listening::Socket(bound), names));
     }
@@ -236,7 +236,7 @@ async fn close_unused_sessions(state: Arc<AppState>) {
     loop {
         tokio::time::sleep(SWEEP_INTERVAL).await;
         let sessions = state.sessions.clone();
-        let _ = tokio::task::spawn_blocking(move || sessions.close_unused()).await;
+        let _ = tokio::task::spawn_blocking(move || sessions.close_idle()).await;
     }
 }
 

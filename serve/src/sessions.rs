@@ -65,7 +65,7 @@ impl FileStamp {
 
 impl FileStamp {
     /// By which numbers the system knows the file.
-    pub fn identity(&self) -> (u64, u64) {
+    pub fn device_and_inode(&self) -> (u64, u64) {
         self.identity
     }
 }
@@ -120,7 +120,7 @@ impl FileSessions {
     }
 
     /// How files are opened.
-    pub fn options(&self) -> &Options {
+    pub fn open_options(&self) -> &Options {
         &self.options
     }
 
@@ -128,7 +128,7 @@ impl FileSessions {
     ///
     /// # Errors
     /// If it cannot be opened.
-    pub fn open(&self, place: &Place) -> Result<Arc<FileSession>, Fault> {
+    pub fn open_or_refresh(&self, place: &Place) -> Result<Arc<FileSession>, Fault> {
         let asked = Instant::now();
         let slot = self.slot(&place.name);
         let mut kept = slot.session.lock();
@@ -192,7 +192,7 @@ impl FileSessions {
     }
 
     /// Closes what nobody has asked for lately. A session that is in use is closed when its request ends.
-    pub fn close_unused(&self) {
+    pub fn close_idle(&self) {
         let is_over = |slot: &Slot| {
             let idle = slot.used.lock().elapsed();
             // A slot that is locked is in use.
@@ -220,7 +220,7 @@ impl FileSessions {
     }
 
     /// Sessions that are kept, those of them that follow a writer, all that were opened, and refreshes.
-    pub fn session_counts(&self) -> [u64; 4] {
+    pub fn kept_live_opened_refreshed_counts(&self) -> [u64; 4] {
         let slots: Vec<_> = self.slots.lock().values().cloned().collect();
         let is_live =
             |slot: &Arc<Slot>| slot.session.try_lock().is_some_and(|s| s.as_ref().is_some_and(|s| s.follows_writer()));

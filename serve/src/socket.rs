@@ -19,7 +19,7 @@ impl SocketListener {
     ///
     /// # Errors
     /// If something else is there, or somebody listens there.
-    pub fn bind(path: &Path) -> io::Result<Self> {
+    pub fn bind_owner_only(path: &Path) -> io::Result<Self> {
         let is_left = path.symlink_metadata().is_ok_and(|found| found.file_type().is_socket())
             && StdUnixStream::connect(path).is_err_and(|error| error.kind() == io::ErrorKind::ConnectionRefused);
         if is_left {

@@ -75,7 +75,7 @@ impl Drop for EventClient {
 /// Sends a message whenever something has changed, until the client goes or the server ends. What changes while a client
 /// does not take its message is in the next one, so a slow client takes no memory.
 async fn send_events(client: EventClient, subscription: Subscription, last: Option<String>, sender: Sender<Bytes>) {
-    let (mut changes, mut stop) = (subscription.changes(), client.0.watches.stop_signal());
+    let (mut changes, mut stop) = (subscription.change_counter(), client.0.watches.stop_signal());
     let mut last = last;
     if sender.send(RETRY.into()).await.is_err() {
         return;

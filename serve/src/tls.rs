@@ -16,7 +16,7 @@ use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 pub enum TlsError {
     /// A file is no PEM file of its kind.
     #[error("{file}: {source}")]
-    File {
+    PemFile {
         /// The file.
         file: String,
         /// The cause.
@@ -24,7 +24,7 @@ pub enum TlsError {
     },
     /// The certificate and the key are not for each other, or of no use.
     #[error("the certificate and its key cannot be used: {0}")]
-    Unusable(#[source] tokio_rustls::rustls::Error),
+    UnusableCertificate(#[source] tokio_rustls::rustls::Error),
 }
 
 /// A certificate and its key.
@@ -48,7 +48,7 @@ impl TlsConfig {
     pub fn from_pem_files(certificate: &Path, key: &Path, host: &str) -> Result<Self, TlsError> {
         let failed = |file: &Path| {
             let file = file.display().to_string();
-            |source| TlsError::File { file, source }
+            |source| TlsError::PemFile { file, source }
         };
         let chain: Result<Vec<_>, _> = CertificateDer::pem_file_iter(certificate).and_then(Iterator::collect);
         let chain = chain.map_err(failed(certificate))?;
@@ -56,7 +56,7 @@ impl TlsConfig {
         let config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
             .with_safe_default_protocol_versions()
             .and_then(|builder| builder.with_no_client_auth().with_single_cert(chain, key));
-        let mut config = config.map_err(TlsError::Unusable)?;
+        let mut config = config.map_err(TlsError::UnusableCertificate)?;
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
         Ok(TlsConfig { config: Arc::new(config), host: host.to_owned() })
     }

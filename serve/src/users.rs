@@ -16,7 +16,7 @@ const NOBODY: &str = "$2b$10$abcdefghijklmnopqrstuuv2PaxZO.gRiMKu8gyyycqlaX6nT7p
 /// What is wrong with a line of a users file.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {fault}")]
-pub struct UsersError {
+pub struct UsersParseError {
     /// The line, from 1 on.
     pub line: usize,
     fault: UsersFault,
@@ -78,11 +78,11 @@ impl Users {
     /// The users of a text of lines.
     ///
     /// # Errors
-    /// [`UsersError`], which says nothing of what is secret.
-    pub fn parse(text: &str) -> Result<Self, UsersError> {
+    /// [`UsersParseError`], which says nothing of what is secret.
+    pub fn parse(text: &str) -> Result<Self, UsersParseError> {
         let mut hashes = HashMap::new();
         for (line, text) in (1..).zip(text.lines().map(str::trim)) {
-            let failed = |fault| UsersError { line, fault };
+            let failed = |fault| UsersParseError { line, fault };
             if text.is_empty() || text.starts_with('#') {
                 continue;
             }

@@ -24,12 +24,12 @@ impl WriterState {
     /// The state of what is at a place, as it announces it itself.
     pub fn of(place: &Place, options: &Options) -> Self {
         match options.diagnose(&place.location) {
-            Ok(FileDiagnosis { condition, .. }) => match condition {
+            Ok(FileDiagnosis { open_state: condition, .. }) => match condition {
                 FileOpenState::OpenForWriting { holders, .. } => {
                     WriterState::Writing(holders.iter().map(ToString::to_string).collect())
                 }
                 FileOpenState::Abandoned { .. } => WriterState::Died,
-                FileOpenState::Unknown { .. } => WriterState::Unknown,
+                FileOpenState::OpenOrAbandoned { .. } => WriterState::Unknown,
                 _ => WriterState::Closed,
             },
             Err(_) if place.path.as_ref().is_some_and(|path| !path.exists()) => WriterState::Gone,

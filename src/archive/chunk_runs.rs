@@ -36,7 +36,7 @@ impl ChunkRuns {
         let mut runs = Vec::new();
         let mut chunks = chunks.into_iter().peekable();
         while let Some(first) = chunks.next() {
-            let (Some(number), Some(offset)) = (first.coord.scaled().first().copied(), first.offset) else {
+            let (Some(number), Some(offset)) = (first.coord.scaled().first().copied(), first.file_offset) else {
                 return Ok(None);
             };
             if first.size < chunk.min(len) {
@@ -46,7 +46,7 @@ impl ChunkRuns {
             let follows = |next: &StoredChunk, count: u64| {
                 next.size >= chunk
                     && next.coord.scaled().first() == number.checked_add(count).as_ref()
-                    && next.offset == count.checked_mul(chunk).and_then(|bytes| bytes.checked_add(offset))
+                    && next.file_offset == count.checked_mul(chunk).and_then(|bytes| bytes.checked_add(offset))
             };
             while chunks.next_if(|next| follows(next, count)).is_some() {
                 count += 1;

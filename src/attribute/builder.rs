@@ -161,7 +161,7 @@ impl AttributeBuilder {
             let attribute = model::AttributeData {
                 name: name.clone(),
                 datatype,
-                committed,
+                committed_datatype: committed,
                 dataspace,
                 value,
                 creation_order: None,
@@ -208,7 +208,10 @@ mod tests {
         assert_eq!(attribute.datatype(), &f32::datatype());
         assert_eq!((attribute.shape(), attribute.ndim(), attribute.size()), (&[2, 1][..], 2, 2));
         assert_eq!(attribute.read::<f64>().unwrap(), [1.0, 2.0]);
-        assert_eq!(file.store().attribute(root.id(), &"a".into()).unwrap().unwrap().committed, Some(datatype.id()));
+        assert_eq!(
+            file.store().attribute(root.id(), &"a".into()).unwrap().unwrap().committed_datatype,
+            Some(datatype.id())
+        );
         root.new_attribute("a").null().datatype(u16::datatype()).write_raw(&[]).unwrap();
         assert_eq!(root.attribute("a").unwrap().values().unwrap(), []);
         root.new_attribute("t").datatype(bool::datatype()).write_values(&[Value::Bool(true)]).unwrap();

@@ -89,7 +89,7 @@ impl Attribute {
 
     /// The committed datatype of its file that is its type, if it is one.
     pub fn committed_datatype_id(&self) -> Option<ObjectId> {
-        self.value.committed
+        self.value.committed_datatype
     }
 
     /// The position in the order of creation, if the object keeps it.

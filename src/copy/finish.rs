@@ -89,10 +89,10 @@ impl Copier<'_> {
 
     fn copy_attribute(&mut self, made: &CopiedObject, attribute: AttributeData, shown: &str) -> Result<()> {
         let datatype = self.datatype_for_target(&attribute.datatype);
-        let committed = self.copy_committed_type(attribute.committed, shown)?;
+        let committed = self.copy_committed_type(attribute.committed_datatype, shown)?;
         let plan = ElementCopy::new(&attribute.datatype, &datatype);
         let value = plan.run(&attribute.value, &self.files).map_err(|kind| self.read_error(shown, kind))?;
-        let copy = AttributeData { datatype, committed, value, ..attribute };
+        let copy = AttributeData { datatype, committed_datatype: committed, value, ..attribute };
         let set = self.files.to.writer().and_then(|writer| writer.set_attribute(made.to, &copy));
         set.map_err(|error| self.write_error(shown, error))?;
         self.note_lost_references(shown);
@@ -130,7 +130,10 @@ impl Copier<'_> {
             && asks_for_times().map_err(|error| self.read_error(&made.path, error))?;
         lost.extend(are_times_lost.then_some(ObjectMetadataKind::Times));
         lost.extend((had.comment.is_some() && has.comment != had.comment).then_some(ObjectMetadataKind::Comment));
-        lost.extend(is_lost(had.attributes.order, has.attributes.order).then_some(ObjectMetadataKind::AttributeOrder));
+        lost.extend(
+            is_lost(had.attribute_storage.order, has.attribute_storage.order)
+                .then_some(ObjectMetadataKind::AttributeOrder),
+        );
         if made.kind == ObjectKind::Group {
             let had = from.spec(made.from).and_then(ObjectSpec::into_group);
             let had = had.map_err(|error| self.read_error(&made.path, error))?;

@@ -49,7 +49,7 @@ impl Copier<'_> {
         let mut pages = from.pages(Bound::Unbounded, Bound::Unbounded, true);
         while let Some(pair) = pages.next_pair() {
             let (_, key, value) = pair?;
-            batch.bytes += key.bytes().len() + value.len();
+            batch.bytes += key.bytes_or_empty().len() + value.len();
             let value = plan.run(value, &self.files).map_err(|kind| self.read_error(&made.path, kind))?;
             batch.pairs.push((key.to_buf(), value));
             if batch.bytes >= MAX_BATCH_BYTES {

@@ -283,9 +283,10 @@ impl<'a> Copier<'a> {
             ObjectKind::Map => {
                 check_supports_maps(self.files.to).map_err(|kind| self.write_error(path, kind))?;
                 let spec = store.spec(id).and_then(ObjectSpec::into_map);
-                let MapSpec { key, value } = spec.map_err(|error| self.read_error(path, error))?;
+                let MapSpec { key_type: key, value_type: value } =
+                    spec.map_err(|error| self.read_error(path, error))?;
                 let [key, value] = [key, value].map(|datatype| self.datatype_for_target(&datatype));
-                ObjectKindSpec::Map(Box::new(MapSpec { key, value }))
+                ObjectKindSpec::Map(Box::new(MapSpec { key_type: key, value_type: value }))
             }
         };
         // A fill value may have led back here.
@@ -294,7 +295,7 @@ impl<'a> Copier<'a> {
         }
         let large_attributes = self.needs_newer_header(id, path)?;
         let has_references = has_references(&body);
-        let (attributes, times) = (info.attributes, info.times.is_some());
+        let (attributes, times) = (info.attribute_storage, info.times.is_some());
         let spec = ObjectSpec { body, attributes, track_times: times, large_attributes };
         let to = self.files.to.writer().map_err(|error| self.write_error(path, error))?;
         let copy = to.create(&NewObject::unlinked(&spec)).map_err(|error| self.write_error(path, error))?;
@@ -318,7 +319,7 @@ impl<'a> Copier<'a> {
     fn needs_newer_header(&self, id: ObjectId, path: &str) -> Result<bool> {
         let mut found = false;
         let listed = self.files.from.store().for_each_attribute(id, &mut |attribute| {
-            let unusual = attribute.committed.is_none() && attribute.datatype.has_over_half_bits_unused();
+            let unusual = attribute.committed_datatype.is_none() && attribute.datatype.has_over_half_bits_unused();
             found |= attribute.value.len() > LARGE_ATTRIBUTE_BYTES || unusual;
             !found
         });
@@ -508,7 +509,7 @@ fn has_references(body: &ObjectKindSpec) -> bool {
     let of = |datatype: &model::Datatype| ElementCopy::new(datatype, datatype).has_references();
     match body {
         ObjectKindSpec::Dataset(spec) => of(&spec.datatype),
-        ObjectKindSpec::Map(spec) => of(&spec.key) || of(&spec.value),
+        ObjectKindSpec::Map(spec) => of(&spec.key_type) || of(&spec.value_type),
         ObjectKindSpec::Group(_) | ObjectKindSpec::Datatype(_) => false,
     }
 }

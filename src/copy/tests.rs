@@ -28,7 +28,7 @@ fn the_graph_below_an_object_comes_along_as_it_is() {
     assert_eq!(copy.read::<u16>().unwrap(), [1, 2, 3, 4]);
     assert_eq!(copy.attribute("unit").unwrap().read_scalar::<String>().unwrap(), "mm");
     let info = copy.info().unwrap();
-    assert_eq!((info.links, info.comment), (2, Some("remark".into())));
+    assert_eq!((info.hard_link_count, info.comment), (2, Some("remark".into())));
     assert_eq!(to.dataset("a/b/inner/same").unwrap().id(), copy.id());
     assert_eq!(to.group("a/b/ring").unwrap().id(), to.group("a/b").unwrap().id());
     assert_eq!(to.group("a/b").unwrap().link("soft").unwrap().unwrap().target, LinkTarget::Soft("/nowhere".into()));
@@ -79,7 +79,7 @@ fn committed_types_and_creation_orders_come_along() {
         let attribute = AttributeData {
             name: name.into(),
             datatype: datatype.clone(),
-            committed: Some(committed),
+            committed_datatype: Some(committed),
             dataspace: Dataspace::Scalar,
             value: vec![0; 8],
             creation_order: None,
@@ -95,9 +95,9 @@ fn committed_types_and_creation_orders_come_along() {
     assert_eq!(links.iter().map(|link| link.name.to_string()).collect::<Vec<_>>(), ["z", "a", "m"]);
     let attribute = to.store().attribute(copy.id(), &"m".into()).unwrap().unwrap();
     assert_eq!(attribute.creation_order, Some(2));
-    let committed = attribute.committed.expect("its type is a committed one");
+    let committed = attribute.committed_datatype.expect("its type is a committed one");
     assert_eq!(to.store().spec(committed).unwrap().into_datatype().unwrap(), datatype);
-    assert_eq!(to.store().info(committed).unwrap().links, 3);
+    assert_eq!(to.store().info(committed).unwrap().hard_link_count, 3);
 }
 
 #[test]
@@ -178,7 +178,7 @@ fn fill_values_that_are_references_lead_to_the_copies() {
     copy.copy_data_and_finish().unwrap();
     let reference = to.dataset("a").unwrap().read_scalar::<Reference>().unwrap();
     assert_eq!(to.dereference(&reference).unwrap().unwrap().id(), to.group("z").unwrap().id());
-    assert_eq!(to.group("z").unwrap().info().unwrap().links, 1);
+    assert_eq!(to.group("z").unwrap().info().unwrap().hard_link_count, 1);
 }
 
 /// A file with a dataset of three chunks for each way in which the second one cannot be decoded.

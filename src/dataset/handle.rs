@@ -142,7 +142,7 @@ impl Dataset {
             if *spec.dataspace.dims() != *view.extent {
                 let mut grown = DatasetSpec::clone(&spec);
                 if let h5live_model::Dataspace::Simple(shape) = &mut grown.dataspace {
-                    shape.resize(&view.extent);
+                    shape.try_resize(&view.extent);
                 }
                 spec = grown.into();
             }

@@ -121,7 +121,7 @@ fn a_follower_sees_every_row_once_and_ends_with_the_writer() {
     let writer = File::with_store(Arc::new(store.clone()), "run.h5", File::options()).unwrap();
     let data = writer.new_dataset::<u32>().unlimited_rows(&[2]).chunk_shape(&[8, 2]).deflate(1).create("data").unwrap();
     writer.start_swmr().unwrap();
-    let reader = File::with_store(Arc::new(store.reader()), "run.h5", File::options()).unwrap();
+    let reader = File::with_store(Arc::new(store.open_reader()), "run.h5", File::options()).unwrap();
     let followed = reader.dataset("data").unwrap();
     let nothing = |follow: crate::DatasetFollower<u32>| follow.timeout(Duration::ZERO).count();
     assert_eq!((nothing(followed.follow()), nothing(followed.follow().busy_poll())), (0, 0));

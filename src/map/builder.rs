@@ -42,20 +42,22 @@ impl<K: H5Type, V: H5Type> fmt::Debug for MapBuilder<K, V> {
 
 impl<K: H5Type, V: H5Type> MapBuilder<K, V> {
     fn new(group: Group) -> Self {
-        let spec =
-            MapSpec { key: group.file().stored_type(&K::datatype()), value: group.file().stored_type(&V::datatype()) };
+        let spec = MapSpec {
+            key_type: group.file().stored_type(&K::datatype()),
+            value_type: group.file().stored_type(&V::datatype()),
+        };
         MapBuilder { group, spec, attributes: LinkOrAttributeStorageSpec::default(), times: false, types: PhantomData }
     }
 
     /// The type of the keys in the file; without it, that of `K`.
     pub fn key_type(mut self, datatype: Datatype) -> Self {
-        self.spec.key = self.group.file().stored_type(&datatype);
+        self.spec.key_type = self.group.file().stored_type(&datatype);
         self
     }
 
     /// The type of the values in the file; without it, that of `V`.
     pub fn value_type(mut self, datatype: Datatype) -> Self {
-        self.spec.value = self.group.file().stored_type(&datatype);
+        self.spec.value_type = self.group.file().stored_type(&datatype);
         self
     }
 
@@ -137,7 +139,7 @@ impl Group {
     /// # Errors
     /// As [`MapBuilder::create`].
     pub fn create_map(&self, path: &str, spec: &MapSpec) -> Result<UntypedMap> {
-        let builder = self.new_map::<u8, u8>().key_type(spec.key.clone()).value_type(spec.value.clone());
+        let builder = self.new_map::<u8, u8>().key_type(spec.key_type.clone()).value_type(spec.value_type.clone());
         builder.create_untyped(path)
     }
 }

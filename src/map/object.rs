@@ -64,12 +64,12 @@ impl UntypedMap {
 
     /// The type of the keys.
     pub fn key_type(&self) -> &Datatype {
-        &self.spec.key
+        &self.spec.key_type
     }
 
     /// The type of the values.
     pub fn value_type(&self) -> &Datatype {
-        &self.spec.value
+        &self.spec.value_type
     }
 
     /// How much an iteration fetches at a time: pairs, and bytes of them.
@@ -132,7 +132,7 @@ impl UntypedMap {
     }
 
     pub(super) fn key_of(&self, key: &Value) -> Result<MapKeyBuf> {
-        encode_key_value(&self.file, &self.spec.key, key).map_err(|error| self.error(error))
+        encode_key_value(&self.file, &self.spec.key_type, key).map_err(|error| self.error(error))
     }
 
     /// Whether there is a value for a key.
@@ -150,7 +150,7 @@ impl UntypedMap {
     pub fn get_value(&self, key: &Value) -> Result<Option<Value>> {
         let (key, mut found) = (self.key_of(key)?, None);
         self.get_bytes(&[key.as_key()], &mut |_, bytes| found = bytes.map(<[u8]>::to_vec))?;
-        let decode = |bytes: Vec<u8>| decode_value(&self.file, &self.spec.value, &bytes);
+        let decode = |bytes: Vec<u8>| decode_value(&self.file, &self.spec.value_type, &bytes);
         found.map(decode).transpose().map_err(|error| self.error(error))
     }
 
@@ -160,7 +160,7 @@ impl UntypedMap {
     /// [`ErrorKind::Convert`] if the types of the map have no such values; [`model::Error::ReadOnly`](h5live_model::Error::ReadOnly).
     pub fn put_pairs(&self, pairs: &[(Value, Value)]) -> Result<()> {
         let encode = |(key, value): &(Value, Value)| -> Result<_> {
-            let value = encode_value(&self.file, &self.spec.value, value).map_err(|error| self.error(error))?;
+            let value = encode_value(&self.file, &self.spec.value_type, value).map_err(|error| self.error(error))?;
             Ok((self.key_of(key)?, value))
         };
         let pairs = pairs.iter().map(encode).collect::<Result<Vec<_>>>()?;

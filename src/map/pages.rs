@@ -31,7 +31,7 @@ impl PairPage {
     }
 
     fn push(&mut self, key: MapKey<'_>, value: &[u8]) {
-        self.bytes.extend_from_slice(key.bytes());
+        self.bytes.extend_from_slice(key.bytes_or_empty());
         let key_end = self.bytes.len();
         self.bytes.extend_from_slice(value);
         self.ends.push(PairEnds { is_null: key == MapKey::Null, key: key_end, value: self.bytes.len() });
@@ -74,7 +74,7 @@ impl PageCursor {
         let mut each = |key: MapKey<'_>, value: &[u8]| {
             take(key, value);
             count += 1;
-            bytes += key.bytes().len() + value.len();
+            bytes += key.bytes_or_empty().len() + value.len();
             if count >= prefetch.keys || bytes >= prefetch.bytes {
                 last = Some(key.to_buf());
             }

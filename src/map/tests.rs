@@ -135,7 +135,7 @@ fn an_iteration_stays_on_one_snapshot_while_another_session_writes() {
     let first: Vec<_> = (0..100).map(|key| (key, 0)).collect::<Vec<(u32, u32)>>();
     map.put_many(&first).unwrap();
     writer.flush().unwrap();
-    let reader = File::with_store(Arc::new(store.reader()), "r", File::options()).unwrap();
+    let reader = File::with_store(Arc::new(store.open_reader()), "r", File::options()).unwrap();
     let seen = reader.map::<u32, u32>("map").unwrap().with_prefetch(MapPrefetch { keys: 3, bytes: 1 << 20 });
     let found = seen.iter().map(|pair| {
         let pair = pair.unwrap();

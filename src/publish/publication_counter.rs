@@ -37,7 +37,7 @@ impl PublicationCounter {
         let attribute = AttributeData {
             name: Name::from(NAME),
             datatype: Datatype::integer(8, ByteOrder::Little, Sign::Unsigned),
-            committed: None,
+            committed_datatype: None,
             dataspace: Dataspace::Scalar,
             value: count.to_le_bytes().to_vec(),
             creation_order: None,

@@ -11,7 +11,7 @@ const MAX_MASK_BLOCKS: usize = 1 << 14;
 pub(super) fn selection(mask: &[bool], extent: &[u64]) -> Result<Selection, SelectionError> {
     let elements = extent.iter().try_fold(1u64, |n, dim| n.checked_mul(*dim));
     if elements != Some(mask.len() as u64) {
-        return Err(SelectionError::MaskShape { mask: vec![mask.len() as u64], extent: extent.to_vec() });
+        return Err(SelectionError::MaskShapeMismatch { mask: vec![mask.len() as u64], extent: extent.to_vec() });
     }
     let Some(row) = extent.last() else {
         return Ok(if mask == [true] { Selection::All } else { Selection::None });

@@ -18,7 +18,7 @@ use crate::error::{OpenConflict, SwmrUnsupportedReason};
 use crate::file_change::is_different_file;
 use crate::lease::OtherHandles;
 use crate::locking::{LockAttempt, LockHandle, LockKind, LockPolicy, WriterPresence};
-use crate::superblock::{check_file_len, has_write_flags, locate_superblock};
+use crate::superblock::{check_file_len, is_marked_open_for_writing, locate_superblock};
 use crate::{Error, Result};
 
 /// How often a process checks whether another one that is just opening the file lets it in: once in a millisecond.
@@ -48,12 +48,12 @@ pub struct AccessOptions {
     /// means, that it is its turn to write.
     pub takes_turns: bool,
     /// Whether an error that the file has a live writer names its process, which is looked for among all of the machine.
-    pub names_writer: bool,
+    pub reports_writer_process: bool,
 }
 
 /// The superblock of a file that will be written, and where it is.
 #[derive(Debug)]
-pub struct LocatedSuperblock {
+pub struct FoundFileState {
     /// Where the superblock is (bytes from the start of the file).
     pub offset: u64,
     /// The superblock.
@@ -79,13 +79,13 @@ pub struct OpenedForWriting {
     /// The handle that holds the locks.
     pub lock: LockHandle,
     /// The superblock as it was when the locks were taken.
-    pub found: LocatedSuperblock,
+    pub found_state: FoundFileState,
 }
 
-impl LocatedSuperblock {
+impl FoundFileState {
     /// Treats the file as one that a writer has not closed, whatever its flags say.
     fn assume_unclean(self) -> Self {
-        LocatedSuperblock {
+        FoundFileState {
             unclean_close: self.unclean_close.or(Some(UncleanClose { may_have_followers: false })),
             ..self
         }
@@ -97,7 +97,7 @@ impl LocatedSuperblock {
 ///
 /// # Errors
 /// [`Error::InUse`] if a writer has the file, and readers of this kind are not for its files.
-pub fn is_left_by_dead_writer(superblock: &Superblock, lock: &LockHandle, access: AccessOptions) -> Result<bool> {
+pub fn has_dead_swmr_writer(superblock: &Superblock, lock: &LockHandle, access: AccessOptions) -> Result<bool> {
     let is_follower = access.mode == Mode::SwmrRead;
     let flags = superblock.status;
     let (write, swmr) = (flags.contains(StatusFlags::WRITE), flags.allows_concurrent_readers());
@@ -111,7 +111,7 @@ pub fn is_left_by_dead_writer(superblock: &Superblock, lock: &LockHandle, access
     if (!write && !swmr || is_follower) && write == swmr {
         return Ok(false);
     }
-    if !access.names_writer && lock.observe_liveness_lock() {
+    if !access.reports_writer_process && lock.observe_liveness_lock() {
         return in_use(if swmr { OpenConflict::SwmrWriter } else { OpenConflict::Writer }, Vec::new());
     }
     match lock.find_writer() {
@@ -119,18 +119,18 @@ pub fn is_left_by_dead_writer(superblock: &Superblock, lock: &LockHandle, access
         WriterPresence::Unknown if access.take_over => Ok(write && swmr),
         WriterPresence::Alive(holders) if swmr => in_use(OpenConflict::SwmrWriter, holders),
         WriterPresence::Alive(holders) => in_use(OpenConflict::Writer, holders),
-        WriterPresence::Unknown => in_use(OpenConflict::UnknownWriter, Vec::new()),
+        WriterPresence::Unknown => in_use(OpenConflict::PossiblyDeadWriter, Vec::new()),
     }
 }
 
 /// Refuses a path at which there is a directory or a pipe. Opening a pipe would wait for its other end.
 ///
 /// # Errors
-/// [`Error::Directory`], [`Error::Stream`].
+/// [`Error::Directory`], [`Error::NotSeekable`].
 pub fn refuse_directory_or_pipe(path: &Path) -> Result<()> {
     match fs::metadata(path) {
         Ok(found) if found.is_dir() => Err(Error::Directory),
-        Ok(found) if is_stream(found.file_type()) => Err(Error::Stream),
+        Ok(found) if is_stream(found.file_type()) => Err(Error::NotSeekable),
         _ => Ok(()),
     }
 }
@@ -151,8 +151,8 @@ impl AccessOptions {
     /// Refuses a path at which there is a directory, or a pipe, or a file where the mode asks for a new one.
     ///
     /// # Errors
-    /// [`Error::Directory`], [`Error::Stream`], [`Error::Exists`].
-    pub fn refuse_unopenable_path(&self, path: &Path) -> Result<()> {
+    /// [`Error::Directory`], [`Error::NotSeekable`], [`Error::Exists`].
+    pub fn refuse_directory_pipe_or_existing(&self, path: &Path) -> Result<()> {
         refuse_directory_or_pipe(path)?;
         match fs::metadata(path) {
             Ok(_) if self.mode == Mode::CreateNew => Err(Error::Exists(path.to_owned())),
@@ -204,11 +204,11 @@ impl AccessOptions {
         for look in 0..TAKEOVER_WAIT_POLLS {
             match locate_superblock(&storage).ok().map(|(_, superblock)| superblock) {
                 // Its writer keeps the lock.
-                Some(old) if old.version < 3 && has_write_flags(&old) && lock.is_generation_locked() => {
+                Some(old) if old.version < 3 && is_marked_open_for_writing(&old) && lock.is_generation_locked() => {
                     return Ok(LockAttempt::Acquired);
                 }
                 Some(alone) if writes_alone(alone.status) => break,
-                Some(marked) if marked.version >= 3 || has_write_flags(&marked) => {}
+                Some(marked) if marked.version >= 3 || is_marked_open_for_writing(&marked) => {}
                 _ if look >= OPEN_WAIT_POLLS => break,
                 _ => {}
             }
@@ -243,7 +243,7 @@ impl AccessOptions {
     fn open_for_writing_checked(
         &self,
         path: &Path,
-        check: impl Fn(&FileStorage, &LockHandle, bool) -> Result<LocatedSuperblock>,
+        check: impl Fn(&FileStorage, &LockHandle, bool) -> Result<FoundFileState>,
     ) -> Result<OpenedForWriting> {
         for _ in 0..MAX_RECHECKS {
             let lock = self.lock_handle(path)?;
@@ -257,7 +257,7 @@ impl AccessOptions {
             mark_as_written(&file, &lock)?;
             // Another writer may have closed the file, or taken it over and closed it, between the check and the lock.
             if locate_superblock(&probe).ok() == before {
-                return Ok(OpenedForWriting { file, lock, found });
+                return Ok(OpenedForWriting { file, lock, found_state: found });
             }
         }
         Err(Error::InUse { reason: OpenConflict::Writer, holders: Vec::new() })
@@ -276,22 +276,22 @@ impl AccessOptions {
         let awaits_yielding = || self.mode == Mode::SwmrWrite && lock.has_yielding_readers();
         for poll in 0..TAKEOVER_WAIT_POLLS {
             if lock.try_lock(LockKind::Exclusive).map_err(Error::io("lock the file"))? == LockAttempt::Acquired {
-                lock.set_writer_waiting(false);
+                lock.announce_writer_waiting(false);
                 return Ok(true);
             }
             if poll >= LEAVE_WAIT_POLLS && !awaits_yielding() {
                 break;
             }
             match locate_superblock(file).map(|(_, superblock)| superblock) {
-                Ok(old) if old.version < 3 && has_write_flags(&old) && !lock.is_generation_locked() => {
-                    lock.set_writer_waiting(true);
+                Ok(old) if old.version < 3 && is_marked_open_for_writing(&old) && !lock.is_generation_locked() => {
+                    lock.announce_writer_waiting(true);
                 }
                 // A handle of this process does not go while this one waits.
                 _ if poll == 0 && !lock.own_lock_holder().is_empty() && !awaits_yielding() => break,
-                Ok(at_rest) if !has_write_flags(&at_rest) && lock.find_writer() == WriterPresence::None => {
+                Ok(at_rest) if !is_marked_open_for_writing(&at_rest) && lock.find_writer() == WriterPresence::None => {
                     if self.mode == Mode::SwmrWrite {
                         // New readers wait from now on, and followers hear of the file being opened.
-                        lock.set_writer_waiting(true);
+                        lock.announce_writer_waiting(true);
                         let _ = File::open(path);
                     }
                 }
@@ -299,21 +299,16 @@ impl AccessOptions {
             }
             pause();
         }
-        lock.set_writer_waiting(false);
+        lock.announce_writer_waiting(false);
         Ok(false)
     }
 
     /// Checks whether a file may be written, and reads its superblock. `got_lock` says whether the lock was free.
     ///
     /// # Errors
-    /// [`Error::InUse`]; [`Error::Truncated`]; [`Error::NotLive`] if its superblock has no place for what readers go by;
+    /// [`Error::InUse`]; [`Error::Truncated`]; [`Error::SwmrUnsupported`] if its superblock has no place for what readers go by;
     /// errors of reading the superblock.
-    pub fn check_writable(
-        &self,
-        storage: &dyn Storage,
-        lock: &LockHandle,
-        got_lock: bool,
-    ) -> Result<LocatedSuperblock> {
+    pub fn check_writable(&self, storage: &dyn Storage, lock: &LockHandle, got_lock: bool) -> Result<FoundFileState> {
         let found = self.check_repairable(storage, lock, got_lock)?;
         if found.unclean_close.is_none() {
             check_file_len(storage, &found.superblock)?;
@@ -322,9 +317,9 @@ impl AccessOptions {
     }
 
     /// As [`AccessOptions::check_writable`], of a file that may end before it says.
-    fn check_repairable(&self, storage: &dyn Storage, lock: &LockHandle, locked: bool) -> Result<LocatedSuperblock> {
+    fn check_repairable(&self, storage: &dyn Storage, lock: &LockHandle, locked: bool) -> Result<FoundFileState> {
         let (at, superblock) = locate_superblock(storage)?;
-        let marked = has_write_flags(&superblock);
+        let marked = is_marked_open_for_writing(&superblock);
         let swmr = superblock.status.allows_concurrent_readers();
         // A process that holds a lock on a file with the SWMR flag can only be a SWMR reader. A SWMR writer does not
         // harm it.
@@ -338,7 +333,7 @@ impl AccessOptions {
         }
         if marked && !self.takes_turns {
             let reason = if swmr { OpenConflict::SwmrWriter } else { OpenConflict::Writer };
-            if !self.names_writer && lock.observe_liveness_lock() {
+            if !self.reports_writer_process && lock.observe_liveness_lock() {
                 return Err(Error::InUse { reason, holders: Vec::new() });
             }
             match lock.find_writer() {
@@ -346,14 +341,14 @@ impl AccessOptions {
                 WriterPresence::Unknown if self.take_over => {}
                 WriterPresence::Alive(holders) => return Err(Error::InUse { reason, holders }),
                 WriterPresence::Unknown => {
-                    return Err(Error::InUse { reason: OpenConflict::UnknownWriter, holders: Vec::new() });
+                    return Err(Error::InUse { reason: OpenConflict::PossiblyDeadWriter, holders: Vec::new() });
                 }
             }
         }
         if self.mode == Mode::SwmrWrite && superblock.version == 1 {
-            return Err(Error::NotLive(SwmrUnsupportedReason::Superblock(superblock.version)));
+            return Err(Error::SwmrUnsupported(SwmrUnsupportedReason::SuperblockVersion(superblock.version)));
         }
-        Ok(LocatedSuperblock {
+        Ok(FoundFileState {
             offset: at,
             superblock,
             unclean_close: marked.then_some(UncleanClose { may_have_followers: swmr }),
@@ -366,7 +361,7 @@ impl AccessOptions {
     ///
     /// # Errors
     /// [`Error::Io`]; [`Error::InUse`]; [`Error::Exists`] if it is there and must not be.
-    pub fn create(&self, path: &Path) -> Result<CreatedFile> {
+    pub fn create_or_open_to_overwrite(&self, path: &Path) -> Result<CreatedFile> {
         let mut permissions = None;
         for _ in 0..MAX_RECHECKS {
             // Locked before anything else, so that no writer comes between the look for one and the lock.
@@ -481,12 +476,12 @@ pub(crate) fn refuse_if_written(path: &Path, lock: &LockHandle) -> Result<()> {
     let marked = || -> Result<bool> {
         let file = FileStorage::new(File::open(path).map_err(Error::io("open the file"))?);
         // A file without a superblock has no flags.
-        Ok(locate_superblock(&file).is_ok_and(|(_, superblock)| has_write_flags(&superblock)))
+        Ok(locate_superblock(&file).is_ok_and(|(_, superblock)| is_marked_open_for_writing(&superblock)))
     };
     match lock.find_writer() {
         WriterPresence::Alive(holders) => Err(Error::InUse { reason: OpenConflict::Writer, holders }),
         WriterPresence::Unknown if marked()? => {
-            Err(Error::InUse { reason: OpenConflict::UnknownWriter, holders: Vec::new() })
+            Err(Error::InUse { reason: OpenConflict::PossiblyDeadWriter, holders: Vec::new() })
         }
         _ => Ok(()),
     }

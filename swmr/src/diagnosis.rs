@@ -9,14 +9,14 @@ use h5live_model::{FileDiagnosis, FileOpenState};
 
 use crate::access::refuse_directory_or_pipe;
 use crate::locking::{LockHandle, LockPolicy, WriterPresence};
-use crate::superblock::{has_write_flags, locate_superblock};
+use crate::superblock::{is_marked_open_for_writing, locate_superblock};
 use crate::{Error, Result, RetryPolicy};
 
 /// Finds out what state the file at `path` is in, without changing it.
 ///
 /// # Errors
 /// [`Error::Io`]; [`Error::NotHdf5`] and [`Error::Superblock`] if it is no HDF5 file.
-pub fn diagnose(path: &Path) -> Result<FileDiagnosis> {
+pub fn diagnose_open_state(path: &Path) -> Result<FileDiagnosis> {
     refuse_directory_or_pipe(path)?;
     let lock = Arc::new(LockHandle::open(path, LockPolicy::Off).map_err(Error::io("open the file"))?);
     let storage = FileStorage::new(File::open(path).map_err(Error::io("open the file"))?);
@@ -24,11 +24,11 @@ pub fn diagnose(path: &Path) -> Result<FileDiagnosis> {
     let retry = RetryPolicy::default().for_session(Clock::default(), lock.clone());
     let (_, superblock) = retry.retry(|| locate_superblock(&storage))?;
     let live = superblock.status.allows_concurrent_readers();
-    let marked = has_write_flags(&superblock);
+    let marked = is_marked_open_for_writing(&superblock);
     let condition = match lock.find_writer() {
         WriterPresence::Alive(holders) => FileOpenState::OpenForWriting { live, holders },
         WriterPresence::None if marked => FileOpenState::Abandoned { live },
-        WriterPresence::Unknown if marked => FileOpenState::Unknown { live },
+        WriterPresence::Unknown if marked => FileOpenState::OpenOrAbandoned { live },
         _ => FileOpenState::Closed,
     };
     let announced = superblock.end_of_file.get().unwrap_or(0);
@@ -38,5 +38,11 @@ pub fn diagnose(path: &Path) -> Result<FileDiagnosis> {
         }
         _ => lock.other_openers(),
     };
-    Ok(FileDiagnosis { condition, superblock: Some(superblock.version), length, announced, readers })
+    Ok(FileDiagnosis {
+        open_state: condition,
+        superblock_version: Some(superblock.version),
+        length,
+        announced_length: announced,
+        readers,
+    })
 }

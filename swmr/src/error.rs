@@ -43,7 +43,7 @@ pub enum Error {
     Directory,
     /// The path is that of a pipe, a socket or a device.
     #[error("it is a pipe, a socket or a device, which has no places to read from")]
-    Stream,
+    NotSeekable,
     /// The superblock is damaged.
     #[error("the superblock is damaged")]
     Superblock(#[source] DecodeError),
@@ -66,7 +66,7 @@ pub enum Error {
     },
     /// More freed space than allowed waits for readers to close the file.
     #[error("{bytes} bytes that are no longer used wait for {}, more than the {limit} bytes that are allowed", waiters_text(.openers))]
-    TooMuchResting {
+    TooMuchUnreclaimed {
         /// Bytes that wait.
         bytes: u64,
         /// Bytes that may wait.
@@ -79,9 +79,9 @@ pub enum Error {
     Exists(PathBuf),
     /// The file cannot be read while it is written.
     #[error("the file cannot be read while it is written: {0}")]
-    NotLive(SwmrUnsupportedReason),
+    SwmrUnsupported(SwmrUnsupportedReason),
     /// The superblock is being written, and did not become whole.
-    #[error("{}", torn_read_message(*attempts, source.is_overtaken(), source.invariant()))]
+    #[error("{}", torn_read_message(*attempts, source.is_overtaken(), source.violated_invariant()))]
     Torn {
         /// How often it was read.
         attempts: u32,
@@ -90,7 +90,7 @@ pub enum Error {
     },
     /// The read took so long that its space may have been used again meanwhile.
     #[error("reading took {took:?}, longer than pointers of a file that is being written are valid")]
-    ReadTooOld {
+    ReadTookTooLong {
         /// From the reading of the object header to the end.
         took: std::time::Duration,
     },
@@ -126,7 +126,7 @@ pub enum OpenConflict {
     /// Another process holds a lock: a writer, or (for writers) a reader.
     Lock,
     /// The superblock says that the file is being written, and the system cannot tell whether it is.
-    UnknownWriter,
+    PossiblyDeadWriter,
 }
 
 /// Why a file cannot be read while it is written.
@@ -135,7 +135,7 @@ pub enum OpenConflict {
 pub enum SwmrUnsupportedReason {
     /// The superblock has no place for what readers go by.
     #[error("its superblock is of version {0}; a copy of the file with another profile can be followed")]
-    Superblock(u8),
+    SuperblockVersion(u8),
     /// The handle is open for reading.
     #[error("it is open for reading only")]
     ReadOnly,
@@ -167,7 +167,7 @@ fn in_use_text(holders: &[FileHolderProcess], reason: &OpenConflict) -> String {
         }
         (OpenConflict::Readers, false) => "other processes have the file open for reading",
         (OpenConflict::Lock, false) => "another process has the file locked",
-        (OpenConflict::UnknownWriter, _) => {
+        (OpenConflict::PossiblyDeadWriter, _) => {
             "the superblock says that the file is open for writing, and the system does not tell this user whether the \
              writer still lives: if you know that no process writes the file, take it over (--take-over, or \
              Options::take_over); the owner of the file, and root, need not"
@@ -199,10 +199,10 @@ impl Error {
     }
 
     /// Which promise a writer has not kept, if this is met while it is followed, and that is known.
-    pub fn invariant(&self) -> Option<SwmrInvariant> {
+    pub fn violated_invariant(&self) -> Option<SwmrInvariant> {
         match self {
-            Error::Torn { source, .. } => source.invariant(),
-            Error::Superblock(_) => Some(SwmrInvariant::TornWritesAreSeen),
+            Error::Torn { source, .. } => source.violated_invariant(),
+            Error::Superblock(_) => Some(SwmrInvariant::NoLastingTornWrites),
             _ => None,
         }
     }
@@ -216,10 +216,10 @@ impl Error {
             Error::Io { source, .. } => source.into(),
             Error::LockLost => StoreErrorKind::Fenced,
             Error::InUse { holders, .. } => StoreErrorKind::InUse(holders.clone()),
-            Error::TooMuchResting { openers, .. } => StoreErrorKind::InUse(openers.clone()),
-            Error::NotHdf5 | Error::Onion | Error::Directory | Error::Stream => StoreErrorKind::NotThisFormat,
+            Error::TooMuchUnreclaimed { openers, .. } => StoreErrorKind::InUse(openers.clone()),
+            Error::NotHdf5 | Error::Onion | Error::Directory | Error::NotSeekable => StoreErrorKind::NotThisFormat,
             Error::Exists(_) => StoreErrorKind::AlreadyExists,
-            Error::Torn { .. } | Error::ReadTooOld { .. } | Error::ChangedDuringRead => StoreErrorKind::Torn,
+            Error::Torn { .. } | Error::ReadTookTooLong { .. } | Error::ChangedDuringRead => StoreErrorKind::Torn,
             Error::Superblock(_) => StoreErrorKind::Damaged,
             _ => StoreErrorKind::Io,
         }
@@ -227,7 +227,7 @@ impl Error {
 }
 
 /// An error of an operation that a [`RetryPolicy`](crate::RetryPolicy) may repeat.
-pub trait RetryError: From<Error> {
+pub trait RetryableError: From<Error> {
     /// Whether a writer that is at work in the same place could be the cause: reading again may help.
     fn may_be_torn(&self) -> bool;
 
@@ -245,13 +245,13 @@ pub trait RetryError: From<Error> {
     fn after_attempts(self, attempts: u32) -> Self;
 }
 
-impl RetryError for Error {
+impl RetryableError for Error {
     fn may_be_torn(&self) -> bool {
         matches!(self, Error::Superblock(_)) || self.is_overtaken()
     }
 
     fn is_overtaken(&self) -> bool {
-        matches!(self, Error::ReadTooOld { .. } | Error::ChangedDuringRead)
+        matches!(self, Error::ReadTookTooLong { .. } | Error::ChangedDuringRead)
     }
 
     fn addr(&self) -> Option<Addr> {

@@ -8,14 +8,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use h5live_cache::Storage;
 
-use crate::error::RetryError;
+use crate::error::RetryableError;
 use crate::locking::LockHandle;
 use crate::superblock::read_superblock;
 use crate::{Error, Result};
 
 /// The file that was opened, for comparison with the file that is there now.
 #[derive(Debug)]
-pub struct FileChangeDetector {
+pub struct ForeignFileChangeDetector {
     lock: Arc<LockHandle>,
     /// Its path, with all links resolved.
     opened_path: PathBuf,
@@ -27,12 +27,12 @@ pub struct FileChangeDetector {
     max_seen_len: AtomicU64,
 }
 
-impl FileChangeDetector {
+impl ForeignFileChangeDetector {
     /// The file that was opened at `path`. `storage` has its bytes from `base` on.
     pub fn new(lock: Arc<LockHandle>, path: &Path, storage: Arc<dyn Storage>, base: u64) -> Self {
         let longest = storage.len().unwrap_or(0).into();
         let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-        FileChangeDetector { lock, opened_path: path, storage, base_addr: base, max_seen_len: longest }
+        ForeignFileChangeDetector { lock, opened_path: path, storage, base_addr: base, max_seen_len: longest }
     }
 
     /// Refuses a file that is not at its path any more, or has less than `min_len` bytes from the base address on. A file
@@ -59,13 +59,13 @@ impl FileChangeDetector {
         Ok(Some(here))
     }
 
-    /// As [`FileChangeDetector::check_path_and_len`], for a reader: the file is not shorter than before, and not shorter than its superblock
+    /// As [`ForeignFileChangeDetector::check_path_and_len`], for a reader: the file is not shorter than before, and not shorter than its superblock
     /// announces. A writer that truncates the file announces the new end first. libhdf5 also announces an end before
     /// the file is so long.
     ///
     /// # Errors
-    /// As [`FileChangeDetector::check_path_and_len`].
-    pub fn check_path_and_announced_len(&self) -> Result<()> {
+    /// As [`ForeignFileChangeDetector::check_path_and_len`].
+    pub fn check_path_and_not_truncated(&self) -> Result<()> {
         self.check_path()?;
         self.check_not_truncated()
     }
@@ -94,7 +94,7 @@ impl FileChangeDetector {
     }
 
     /// Returns why reading failed: `error`, unless the file was truncated.
-    pub fn truncation_or<E: RetryError>(&self, error: E) -> E {
+    pub fn truncation_or<E: RetryableError>(&self, error: E) -> E {
         match error.may_be_truncated() {
             false => error,
             true => self.check_not_truncated().err().map_or(error, E::from),

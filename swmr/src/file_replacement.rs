@@ -11,12 +11,12 @@ use crate::{Error, LockPolicy, Result};
 
 /// A file that a new one will replace. Until this is dropped, no writer can open it; readers may go on.
 #[derive(Debug)]
-pub struct FileReplacement {
+pub struct ReplacementLock {
     path: PathBuf,
     lock: LockHandle,
 }
 
-impl FileReplacement {
+impl ReplacementLock {
     /// Claims the file at `path`; `None` if there is none.
     ///
     /// # Errors
@@ -33,14 +33,14 @@ impl FileReplacement {
         refuse_if_written(path, &lock)?;
         match taken {
             LockAttempt::Conflict => Err(Error::InUse { reason: OpenConflict::Lock, holders: lock.lock_holders() }),
-            LockAttempt::Acquired => Ok(Some(FileReplacement { path: path.to_owned(), lock })),
+            LockAttempt::Acquired => Ok(Some(ReplacementLock { path: path.to_owned(), lock })),
         }
     }
 
     /// Looks once more: a writer that continues a dead one's file under its readers does not heed the lock.
     ///
     /// # Errors
-    /// As [`FileReplacement::claim`]; [`Error::ChangedDuringRead`] if another file has been put there meanwhile.
+    /// As [`ReplacementLock::claim`]; [`Error::ChangedDuringRead`] if another file has been put there meanwhile.
     pub fn check_still_replaceable(&self) -> Result<()> {
         if is_different_file(&self.lock, &self.path) {
             return Err(Error::ChangedDuringRead);

@@ -60,7 +60,7 @@ mod linux {
         loop {
             match inotify.read_events() {
                 Ok(events) if events.iter().any(|event| event.mask.intersects(ENDS)) => {
-                    event = FileEvent::Close;
+                    event = FileEvent::CloseOrAttributeChange;
                 }
                 Ok(_) => {}
                 Err(Errno::EAGAIN) => return Some(event),
@@ -108,7 +108,7 @@ impl WakeSource for InotifySource {
         FileEvent::Timeout
     }
 
-    fn has_events(&self) -> bool {
+    fn can_report_events(&self) -> bool {
         #[cfg(target_os = "linux")]
         return self.inotify.is_some();
         #[cfg(not(target_os = "linux"))]

@@ -8,7 +8,7 @@
 //!   times ([`RetryPolicy`]), reads from the redo records of a writer that died ([`RedoReader`]), or goes by the
 //!   generations of files without checksums ([`GenerationReader`]);
 //! - how a follower waits for a change ([`Poller`]), and notices that the file was replaced, deleted or truncated
-//!   ([`FileChangeDetector`]);
+//!   ([`ForeignFileChangeDetector`]);
 //! - what a dead writer has left ([`diagnose`]).
 //!
 //! The order in which a writer's changes reach the file is kept by the metadata cache (`h5live_cache`). What the
@@ -34,13 +34,13 @@ mod retry;
 mod superblock;
 
 pub use access::{
-    AccessOptions, CreatedFile, LocatedSuperblock, OpenedForWriting, UncleanClose, is_left_by_dead_writer,
+    AccessOptions, CreatedFile, FoundFileState, OpenedForWriting, UncleanClose, has_dead_swmr_writer,
     refuse_directory_or_pipe,
 };
-pub use diagnosis::diagnose;
-pub use error::{Error, OpenConflict, Result, RetryError, SwmrUnsupportedReason, torn_read_message};
-pub use file_change::FileChangeDetector;
-pub use file_replacement::FileReplacement;
+pub use diagnosis::diagnose_open_state;
+pub use error::{Error, OpenConflict, Result, RetryableError, SwmrUnsupportedReason, torn_read_message};
+pub use file_change::ForeignFileChangeDetector;
+pub use file_replacement::ReplacementLock;
 pub use generation::{GenerationReader, ReaderCache};
 pub use generation_word::read_generation;
 pub use h5live_model::{
@@ -49,7 +49,7 @@ pub use h5live_model::{
 pub use inotify::InotifySource;
 pub use lease::OtherHandles;
 pub use linked_paths::linked_file_candidates;
-pub use lock_yield::LockYield;
+pub use lock_yield::LockYieldRegistration;
 pub use locking::{LockAttempt, LockHandle, LockKind, LockPolicy, WriterPresence};
 pub use path_watch::PathWatch;
 pub use pending_superblock::PendingSuperblock;
@@ -58,4 +58,4 @@ pub use redo::{RedoReader, find_redo_record, replay_redo_record};
 #[doc(hidden)]
 pub use retry::GenerationReadEvent;
 pub use retry::{RetryCounters, RetryPolicy};
-pub use superblock::{check_file_len, has_write_flags, is_onion, locate_superblock, read_superblock};
+pub use superblock::{check_file_len, is_marked_open_for_writing, is_onion, locate_superblock, read_superblock};

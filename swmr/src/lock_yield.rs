@@ -2,8 +2,8 @@
 //!
 //! A follower keeps plain writers out of a file that nobody writes: it holds the shared lock. A SWMR writer does not harm it, but
 //! cannot tell its lock from that of a plain reader. So the writer shows that it waits
-//! ([`LockHandle::set_writer_waiting`]) and opens the file once more. A thread of each process with such followers hears of that,
-//! and releases their locks. A follower shows that it will do so ([`LockHandle::set_yielding`]).
+//! ([`LockHandle::announce_writer_waiting`]) and opens the file once more. A thread of each process with such followers hears of that,
+//! and releases their locks. A follower shows that it will do so ([`LockHandle::announce_yielding`]).
 
 use std::sync::Arc;
 
@@ -11,17 +11,17 @@ use crate::locking::LockHandle;
 
 /// For as long as this lives, the shared lock of a follower is released for SWMR writers.
 #[derive(Debug)]
-pub struct LockYield {
+pub struct LockYieldRegistration {
     #[cfg(target_os = "linux")]
     _registration: linux::FollowerRegistration,
 }
 
-impl LockYield {
+impl LockYieldRegistration {
     /// `None` for a storage that is no file, and where the system does not report who opens a file: then the lock is
     /// kept.
     pub fn new(lock: &Arc<LockHandle>) -> Option<Self> {
         #[cfg(target_os = "linux")]
-        return Some(LockYield { _registration: linux::FollowerRegistration::new(lock)? });
+        return Some(LockYieldRegistration { _registration: linux::FollowerRegistration::new(lock)? });
         #[cfg(not(target_os = "linux"))]
         {
             let _ = lock;

@@ -78,7 +78,7 @@ pub struct LockHandle {
     /// The one through which the file is written.
     liveness_file: Mutex<Option<Arc<File>>>,
     locking: LockPolicy,
-    /// Held while the lock is taken or released: a follower's is released by another thread ([`crate::LockYield`]).
+    /// Held while the lock is taken or released: a follower's is released by another thread ([`crate::LockYieldRegistration`]).
     changes: Mutex<()>,
     /// Whether a lock is held.
     holds_lock: AtomicBool,
@@ -120,7 +120,7 @@ impl LockHandle {
     }
 
     /// A handle for a storage that is no file, and that nobody else uses.
-    pub fn detached() -> Self {
+    pub fn without_file() -> Self {
         LockHandle::new(None, LockPolicy::Off)
     }
 
@@ -192,12 +192,12 @@ impl LockHandle {
     }
 
     /// Whether this handle holds a lock.
-    pub fn holds_lock(&self) -> bool {
+    pub fn holds_flock(&self) -> bool {
         self.holds_lock.load(Ordering::Acquire)
     }
 
     /// Takes the record lock that stands for a live writer, for as long as `written`, through which the file is
-    /// written, stays open: here until [`LockHandle::close_written_file`].
+    /// written, stays open: here until [`LockHandle::release_liveness_lock`].
     ///
     /// # Errors
     /// If another process holds it, or the system has no more descriptors.
@@ -212,7 +212,7 @@ impl LockHandle {
     ///
     /// # Errors
     /// Errors of the system.
-    pub fn release_for_readers(&self) -> io::Result<()> {
+    pub fn release_flock_for_readers(&self) -> io::Result<()> {
         self.release_flock()?;
         if self.liveness_file.lock().as_deref().is_some_and(lease::is_known_local) {
             *self.file.lock() = None;
@@ -244,7 +244,7 @@ impl LockHandle {
     }
 
     /// Lets go of the handle through which the file is written.
-    pub fn close_written_file(&self) {
+    pub fn release_liveness_lock(&self) {
         let written = self.liveness_file.lock().take();
         #[cfg(target_os = "linux")]
         if let (Some(file), false) = (&written, self.locking == LockPolicy::Off) {
@@ -303,7 +303,7 @@ impl LockHandle {
                 [] => looks < MAX_HOLDER_SCANS,
                 some => {
                     begin.elapsed() < HOLDER_EXIT_TIMEOUT
-                        && !some.iter().any(|holder| holders::is_established_writer(&file, holder.pid))
+                        && !some.iter().any(|holder| holders::is_writer_not_forked_child(&file, holder.pid))
                 }
             };
             if !may_pass {
@@ -315,12 +315,12 @@ impl LockHandle {
 
     /// Whether any process has the file open for writing, for who asks again and again: the process that was found last is
     /// looked at before all others of the machine.
-    pub fn writer_liveness(&self) -> WriterLiveness {
+    pub fn probe_writer_liveness(&self) -> WriterLiveness {
         let seen = self.seen_writer.load(Ordering::Acquire);
         if seen != 0
             && let Some(file) = self.file()
             && lease::probe_read_lease(&file) == LeaseProbe::Refused
-            && holders::is_established_writer(&file, seen)
+            && holders::is_writer_not_forked_child(&file, seen)
         {
             return WriterLiveness::Live;
         }
@@ -335,7 +335,7 @@ impl LockHandle {
     }
 
     /// Whether any process may be writing the file, this one included. Not known for a storage that is no file.
-    pub fn may_be_written(&self) -> bool {
+    pub fn may_have_writer(&self) -> bool {
         let Some(file) = self.file() else { return true };
         match lease::probe_read_lease(&file) {
             LeaseProbe::Granted => false,
@@ -395,7 +395,7 @@ impl LockHandle {
 
     /// Says that a writer waits for readers that take their looks under the lock, until it is taken back or the handle
     /// goes.
-    pub fn set_writer_waiting(&self, is_waiting: bool) {
+    pub fn announce_writer_waiting(&self, is_waiting: bool) {
         #[cfg(target_os = "linux")]
         if let Some(file) = self.file_to_lock() {
             // Without it the writer may have to wait longer.
@@ -414,9 +414,9 @@ impl LockHandle {
     }
 
     /// Says that the lock of this handle is released as soon as a SWMR writer waits for it, if it is still held.
-    pub fn set_yielding(&self) {
+    pub fn announce_yielding(&self) {
         let _changes = self.changes.lock();
-        if self.holds_lock() {
+        if self.holds_flock() {
             self.show_yielding(true);
         }
     }
@@ -467,7 +467,7 @@ impl Drop for LockHandle {
     /// Lets go of everything. Closing would do, if it were not for processes that another thread starts right now:
     /// until they become other programs they have all handles of this one.
     fn drop(&mut self) {
-        self.close_written_file();
+        self.release_liveness_lock();
         // Locks that cannot be released end with the handles.
         let _ = self.release_flock();
     }

@@ -35,7 +35,7 @@ pub enum FileEvent {
     Write,
     /// A process has closed a handle for writing, or the attributes of the file have changed, as when one of its names
     /// is removed.
-    Close,
+    CloseOrAttributeChange,
 }
 
 /// A clock, and ears.
@@ -47,7 +47,7 @@ pub trait WakeSource: Send {
     fn wait_event(&mut self, rest: Duration) -> FileEvent;
 
     /// Whether anything may be heard at all.
-    fn has_events(&self) -> bool;
+    fn can_report_events(&self) -> bool;
 
     /// Sleeps for `rest`, and takes no events.
     fn sleep(&mut self, rest: Duration);
@@ -105,7 +105,8 @@ impl<S: WakeSource> Poller<S> {
         let mut heard = None;
         if std::mem::take(&mut self.is_behind) {
             // A look sees all writes that were reported before it.
-            heard = Some(self.source.wait_event(Duration::ZERO)).filter(|heard| *heard == FileEvent::Close);
+            heard = Some(self.source.wait_event(Duration::ZERO))
+                .filter(|heard| *heard == FileEvent::CloseOrAttributeChange);
         }
         let mut lingers_until = Duration::ZERO;
         loop {
@@ -121,7 +122,7 @@ impl<S: WakeSource> Poller<S> {
                 }
                 ProbeResult::Ended => return Ok(WatchEvent::Ended),
             }
-            if heard == Some(FileEvent::Close) {
+            if heard == Some(FileEvent::CloseOrAttributeChange) {
                 return Ok(WatchEvent::Ended);
             }
             let left = deadline.saturating_sub(self.source.now());
@@ -136,7 +137,7 @@ impl<S: WakeSource> Poller<S> {
     fn poll_intervals(&self) -> (Duration, Duration) {
         match self.missed_events {
             Some(missed_events) if missed_events < MISSED_EVENTS_BEFORE_FALLBACK => NOTIFIED_POLL_INTERVALS,
-            None if self.source.has_events() => (MIN_POLL_INTERVAL, NOTIFIED_POLL_INTERVALS.1),
+            None if self.source.can_report_events() => (MIN_POLL_INTERVAL, NOTIFIED_POLL_INTERVALS.1),
             _ => (MIN_POLL_INTERVAL, MAX_POLL_INTERVAL),
         }
     }
@@ -188,7 +189,7 @@ impl<S: WakeSource> Poller<S> {
     /// due.
     fn record_change(&mut self, heard: Option<FileEvent>) {
         self.predictor.record_change(self.source.now());
-        self.is_behind = self.source.has_events();
+        self.is_behind = self.source.can_report_events();
         self.unrelated_events = 0;
         match (heard, &mut self.missed_events) {
             (Some(FileEvent::Write), missed_events) => *missed_events = Some(0),
@@ -239,7 +240,7 @@ mod tests {
             if next.is_some() { FileEvent::Write } else { FileEvent::Timeout }
         }
 
-        fn has_events(&self) -> bool {
+        fn can_report_events(&self) -> bool {
             !self.deaf
         }
 

@@ -142,9 +142,9 @@ impl RedoFingerprint {
 }
 
 /// An operation that is under way.
-pub struct RedoReadGuard<'a>(&'a RedoReader);
+pub struct ReadOperationGuard<'a>(&'a RedoReader);
 
-impl Drop for RedoReadGuard<'_> {
+impl Drop for ReadOperationGuard<'_> {
     fn drop(&mut self) {
         self.0.operations_in_progress.fetch_sub(1, SeqCst);
     }
@@ -168,7 +168,7 @@ impl RedoReader {
 
     /// Begins an operation. If it is the only one, it sees the file as it is, apart from an overlay that is still in
     /// force: structures that a dead writer has left torn stay torn, and are not searched again each time.
-    pub fn begin_operation(&self) -> RedoReadGuard<'_> {
+    pub fn begin_operation(&self) -> ReadOperationGuard<'_> {
         if self.operations_in_progress.fetch_add(1, SeqCst) == 0 {
             let mut by = self.overlaid_record.lock();
             if by.is_some_and(|mark| RedoFingerprint::read(&**self.overlay.inner(), mark.place) != Some(mark)) {
@@ -176,7 +176,7 @@ impl RedoReader {
                 self.overlay.clear();
             }
         }
-        RedoReadGuard(self)
+        ReadOperationGuard(self)
     }
 
     /// Overlays the whole redo record of a dead writer.

@@ -10,8 +10,8 @@ use h5live_cache::{Clock, ReusePolicy};
 use h5live_format::Addr;
 use parking_lot::Mutex;
 
-use crate::error::RetryError;
-use crate::file_change::FileChangeDetector;
+use crate::error::RetryableError;
+use crate::file_change::ForeignFileChangeDetector;
 use crate::generation::GenerationReader;
 use crate::locking::LockHandle;
 use crate::redo::RedoReader;
@@ -43,7 +43,7 @@ const MAX_READ_AGE: Duration = ReusePolicy::MIN_GRACE;
 /// If the system says that no process has the file open for writing, there is no wait at all, but one more attempt.
 ///
 /// Time that was waited in vain is not waited again. The waits of all operations of a session come from one
-/// [budget](RetryPolicy::with_budget). Waits that were of use go back to it, and so does an eighth of the passing time.
+/// [budget](RetryPolicy::with_wait_budget). Waits that were of use go back to it, and so does an eighth of the passing time.
 #[derive(Clone)]
 pub struct RetryPolicy {
     max_attempts: u32,
@@ -55,7 +55,7 @@ pub struct RetryPolicy {
     event_hook: Option<Arc<GenerationReadHook>>,
     wait_budget: Option<Arc<WaitBudget>>,
     lock: Option<Arc<LockHandle>>,
-    opened_file: Option<Arc<FileChangeDetector>>,
+    opened_file: Option<Arc<ForeignFileChangeDetector>>,
 }
 
 /// The time that may be waited in vain.
@@ -123,14 +123,14 @@ pub enum GenerationReadEvent<'a> {
     /// All that was read counts.
     Validated,
     /// The awaited change has not come.
-    Missed,
+    PollTimedOut,
 }
 
 /// Counts of torn reads, for statistics.
 #[derive(Debug, Default)]
 pub struct RetryCounters {
     /// Operations that were repeated.
-    pub torn: AtomicU64,
+    pub retried_operations: AtomicU64,
     /// How often they were.
     pub retries: AtomicU64,
 }
@@ -158,7 +158,7 @@ impl RetryPolicy {
         let shorter: Duration = (1..LONGEST_WAIT_FROM.min(attempts)).map(Self::backoff_delay).sum();
         let longest = waits.saturating_sub(LONGEST_WAIT_FROM - 1);
         let budget = shorter.saturating_add(Self::backoff_delay(LONGEST_WAIT_FROM).saturating_mul(longest));
-        RetryPolicy::new(attempts, std::thread::sleep).with_budget(budget)
+        RetryPolicy::new(attempts, std::thread::sleep).with_wait_budget(budget)
     }
 
     /// A policy with this many attempts. `sleep` waits between them.
@@ -180,7 +180,7 @@ impl RetryPolicy {
     /// Limits the waiting: all operations of a session together wait in vain no longer than `total`, plus an eighth of
     /// the passing time. Each operation makes at least eight attempts, which take less than a millisecond.
     #[must_use]
-    pub fn with_budget(self, total: Duration) -> Self {
+    pub fn with_wait_budget(self, total: Duration) -> Self {
         RetryPolicy { wait_budget: Some(Arc::new(WaitBudget::new(total))), ..self }
     }
 
@@ -191,7 +191,7 @@ impl RetryPolicy {
     }
 
     /// The same policy. Errors say whether another program has changed the file.
-    pub fn with_change_detector(self, file: Arc<FileChangeDetector>) -> Self {
+    pub fn with_foreign_change_detector(self, file: Arc<ForeignFileChangeDetector>) -> Self {
         RetryPolicy { opened_file: Some(file), ..self }
     }
 
@@ -242,8 +242,8 @@ impl RetryPolicy {
     /// can have used again the space that it has read.
     ///
     /// # Errors
-    /// Errors that a repetition cannot mend, and [`RetryError::after_attempts`] when there are no attempts left.
-    pub fn retry<T, E: RetryError>(&self, mut operation: impl FnMut() -> Result<T, E>) -> Result<T, E> {
+    /// Errors that a repetition cannot mend, and [`RetryableError::after_attempts`] when there are no attempts left.
+    pub fn retry<T, E: RetryableError>(&self, mut operation: impl FnMut() -> Result<T, E>) -> Result<T, E> {
         self.retry_with_start_time(|_| operation())
     }
 
@@ -255,7 +255,7 @@ impl RetryPolicy {
     ///
     /// # Errors
     /// As [`RetryPolicy::retry`].
-    pub fn retry_with_start_time<T, E: RetryError>(
+    pub fn retry_with_start_time<T, E: RetryableError>(
         &self,
         mut operation: impl FnMut(&mut Duration) -> Result<T, E>,
     ) -> Result<T, E> {
@@ -272,7 +272,7 @@ impl RetryPolicy {
 
     /// Does the operation again that ended in `error` the first time.
     #[cold]
-    fn retry_after_error<T, E: RetryError>(
+    fn retry_after_error<T, E: RetryableError>(
         &self,
         mut error: E,
         mut operation: impl FnMut(&mut Duration) -> Result<T, E>,
@@ -287,7 +287,7 @@ impl RetryPolicy {
             let Some(wait) = wait else {
                 return Err(self.truncation_or(error.after_attempts(attempt)));
             };
-            self.counters.torn.fetch_add(u64::from(attempt == 1), Ordering::Relaxed);
+            self.counters.retried_operations.fetch_add(u64::from(attempt == 1), Ordering::Relaxed);
             self.counters.retries.fetch_add(1, Ordering::Relaxed);
             let is_time = attempt >= ATTEMPTS_BEFORE_REDO.min(self.max_attempts - 1) || progress.abandoned_at.is_some();
             if let (Some(redo_reader), Some(at), true) = (&self.redo_reader, error.addr(), is_time) {
@@ -307,7 +307,7 @@ impl RetryPolicy {
 
     /// The time to wait after this number of attempts, the last of which ended in `error`; `None` if another one is in
     /// vain.
-    fn wait_after(&self, attempt: u32, error: &impl RetryError, progress: &mut RetryProgress) -> Option<Duration> {
+    fn wait_after(&self, attempt: u32, error: &impl RetryableError, progress: &mut RetryProgress) -> Option<Duration> {
         if let Some(before) = &mut progress.abandoned_at {
             // The structure may be complete now. The second time, it stays torn.
             let at = error.addr();
@@ -315,7 +315,7 @@ impl RetryPolicy {
         }
         // A structure that changes during the read is being written.
         let may_be_left = !error.is_overtaken();
-        let is_left = || self.lock.as_ref().is_some_and(|lock| !lock.may_be_written());
+        let is_left = || self.lock.as_ref().is_some_and(|lock| !lock.may_have_writer());
         if attempt >= FIRST_WAIT && may_be_left && is_left() {
             // A writer that was at work a moment ago may have finished since.
             progress.abandoned_at = Some(error.addr());
@@ -338,7 +338,7 @@ impl RetryPolicy {
         }
     }
 
-    fn truncation_or<E: RetryError>(&self, error: E) -> E {
+    fn truncation_or<E: RetryableError>(&self, error: E) -> E {
         match &self.opened_file {
             Some(file) => file.truncation_or(error),
             None => error,
@@ -350,7 +350,7 @@ impl RetryPolicy {
     ///
     /// # Errors
     /// Errors of `look`.
-    pub fn poll_with_backoff<E>(&self, mut look: impl FnMut() -> Result<bool, E>) -> Result<(), E> {
+    pub fn poll_briefly<E>(&self, mut look: impl FnMut() -> Result<bool, E>) -> Result<(), E> {
         let (max_attempts, mut progress) = (self.max_attempts.min(LOOKS), RetryProgress::default());
         for attempt in 1..=max_attempts {
             if look()? {
@@ -368,11 +368,11 @@ impl RetryPolicy {
                 (self.sleep)(wait);
             }
         }
-        self.event_hook.iter().for_each(|hook| hook(GenerationReadEvent::Missed));
+        self.event_hook.iter().for_each(|hook| hook(GenerationReadEvent::PollTimedOut));
         Ok(())
     }
 
-    fn attempt_in_generation<T, E: RetryError>(
+    fn attempt_in_generation<T, E: RetryableError>(
         &self,
         attempt: u32,
         operation: &mut impl FnMut(&mut Duration) -> Result<T, E>,
@@ -393,7 +393,7 @@ impl RetryPolicy {
         Err(Error::ChangedDuringRead.into())
     }
 
-    fn attempt_within_grace<T, E: RetryError>(
+    fn attempt_within_grace<T, E: RetryableError>(
         &self,
         operation: &mut impl FnMut(&mut Duration) -> Result<T, E>,
     ) -> Result<T, E> {
@@ -404,7 +404,7 @@ impl RetryPolicy {
         let mut since = self.clock.now();
         let done = operation(&mut since);
         let took = self.clock.now().saturating_sub(since);
-        if took > MAX_READ_AGE { Err(Error::ReadTooOld { took }.into()) } else { done }
+        if took > MAX_READ_AGE { Err(Error::ReadTookTooLong { took }.into()) } else { done }
     }
 
     /// Now, for [`RetryPolicy::retry_with_start_time`].
@@ -413,7 +413,7 @@ impl RetryPolicy {
     }
 
     /// Whether something that was read at `since` is so old that an operation should read it again first.
-    pub fn is_expired(&self, since: Duration) -> bool {
+    pub fn should_reread(&self, since: Duration) -> bool {
         self.max_attempts > 1 && self.clock.now().saturating_sub(since) > MAX_READ_AGE / 2
     }
 

@@ -7,7 +7,7 @@ use crate::{Error, Result};
 
 /// Whether the superblock says that the file is open for writing. Before version 3 other programs say that without
 /// heeding it; that it can be followed only h5live says.
-pub fn has_write_flags(superblock: &Superblock) -> bool {
+pub fn is_marked_open_for_writing(superblock: &Superblock) -> bool {
     let (status, old) = (superblock.status, superblock.version < 3);
     status.contains(StatusFlags::SWMR) || !old && status.contains(StatusFlags::WRITE)
 }

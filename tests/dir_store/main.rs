@@ -38,7 +38,7 @@ impl StoreFixture for Directories {
         DirStore::open(&self.folder.path().join(format!("{number}.dir")), Mode::Write).unwrap()
     }
 
-    fn reader(&self, _: &DirStore) -> Option<DirStore> {
+    fn open_reader(&self, _: &DirStore) -> Option<DirStore> {
         None
     }
 }

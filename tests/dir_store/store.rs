@@ -214,7 +214,7 @@ impl Store for DirStore {
     }
 
     fn info(&self, id: ObjectId) -> Result<ObjectInfo> {
-        self.directory(id).map(|_| ObjectInfo { links: 1, ..ObjectInfo::default() })
+        self.directory(id).map(|_| ObjectInfo { hard_link_count: 1, ..ObjectInfo::default() })
     }
 
     fn link(&self, group: ObjectId, name: &Name) -> Result<Option<Link>> {
@@ -237,7 +237,7 @@ impl Store for DirStore {
             datatype: take_record::<DatatypeMessage>(bytes)?.datatype,
             dataspace: take_dataspace(bytes)?,
             value: bytes.to_vec(),
-            committed: None,
+            committed_datatype: None,
             creation_order: None,
         }))
     }
@@ -458,7 +458,7 @@ impl ChunkStore for DirChunks {
         let mut mask = [0; 4];
         file.read_exact_at(&mut mask, 0).map_err(io)?;
         let size = file.metadata().map_err(io)?.len() - 4;
-        Ok(Some(StoredChunk { coord: coord.clone(), offset: None, size, filter_mask: u32::from_le_bytes(mask) }))
+        Ok(Some(StoredChunk { coord: coord.clone(), file_offset: None, size, filter_mask: u32::from_le_bytes(mask) }))
     }
 
     fn for_each_chunk(&self, each: &mut dyn FnMut(StoredChunk) -> bool) -> Result<()> {
@@ -502,7 +502,7 @@ impl ChunkStore for DirChunks {
             let (Layout::Chunked(_), Dataspace::Simple(shape)) = (&spec.layout, &mut spec.dataspace) else {
                 return Err(Error::Invalid("only a chunked dataset changes its extent".into()));
             };
-            if !shape.resize(dims) {
+            if !shape.try_resize(dims) {
                 return Err(Error::Invalid(format!("{dims:?} is not within the maximum")));
             }
             write_spec(&self.directory, &spec)?;

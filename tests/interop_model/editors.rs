@@ -207,14 +207,14 @@ fn group(
         };
         match from.object_by_id(id, &link.name.to_string())? {
             Object::Group(found) => {
-                out.push(format!("{below} links {}", found.info()?.links));
+                out.push(format!("{below} links {}", found.info()?.hard_link_count));
                 attributes(&below, &found.attributes()?, out)?;
                 if seen.insert(id) {
                     group(&below, &found, seen, out)?;
                 }
             }
             Object::Dataset(dataset) => {
-                out.push(format!("{below} links {}", dataset.info()?.links));
+                out.push(format!("{below} links {}", dataset.info()?.hard_link_count));
                 attributes(&below, &dataset.attributes()?, out)?;
                 let kind = kind_of(&dataset)?;
                 let contents = with_kind!(kind, T, contents(&dataset.read::<T>()?));

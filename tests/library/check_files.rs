@@ -34,7 +34,7 @@ fn a_native_file_is_checked_also_beside_its_writer() {
     assert!(check(&path).has_no_findings());
 
     let mut bytes = std::fs::read(&path).unwrap();
-    bytes[chunk.offset.unwrap() as usize + 8] ^= 1;
+    bytes[chunk.file_offset.unwrap() as usize + 8] ^= 1;
     std::fs::write(&path, bytes).unwrap();
     let [finding] = &check(&path).findings[..] else { panic!("one finding") };
     assert_eq!(finding.path.as_deref(), Some("/a/rows"));

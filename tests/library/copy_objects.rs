@@ -88,7 +88,7 @@ fn numbers_that_use_few_bits_are_copied_into_headers_with_checksums() {
     let attribute = AttributeData {
         name: "bits".into(),
         datatype: narrow,
-        committed: None,
+        committed_datatype: None,
         dataspace: Dataspace::Scalar,
         value: vec![5, 0, 0, 0],
         creation_order: None,

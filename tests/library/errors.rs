@@ -53,5 +53,5 @@ fn opening_holds_the_same_error_as_any_other_call_of_a_store() {
     let error = File::open("/nowhere/at.all").unwrap_err();
     let h5live::ErrorKind::Open(open) = error.kind() else { panic!("{error:?}") };
     let OpenError::Store(store) = &**open else { panic!("{error:?}") };
-    assert_eq!(store.store_kind(), error.store_error_kind());
+    assert_eq!(store.store_error_kind(), error.store_error_kind());
 }

@@ -53,7 +53,7 @@ fn add_group(text: &mut String, path: &str, group: &Group) -> h5live::Result<()>
         let LinkTarget::Hard(id) = link.target else { continue };
         match group.object_by_id(id, &link.name.to_string())? {
             Object::Group(group) => {
-                writeln!(text, "  {} links", group.info()?.links).unwrap();
+                writeln!(text, "  {} links", group.info()?.hard_link_count).unwrap();
                 add_attributes(text, group.attributes()?)?;
                 add_group(text, &below, &group)?;
             }
@@ -62,7 +62,7 @@ fn add_group(text: &mut String, path: &str, group: &Group) -> h5live::Result<()>
                 writeln!(text, "  {:?} {:?}", dataset.shape()?, dataset.read_values(..)?).unwrap();
             }
             Object::Datatype(datatype) => {
-                writeln!(text, "  {} uses of {:?}", datatype.info()?.links, datatype.datatype()).unwrap();
+                writeln!(text, "  {} uses of {:?}", datatype.info()?.hard_link_count, datatype.datatype()).unwrap();
             }
             _ => {}
         }

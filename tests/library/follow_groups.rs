@@ -89,7 +89,7 @@ fn it_ends_when_the_time_is_over_and_can_begin_with_what_comes() {
 fn what_was_removed_and_comes_again_is_new() {
     let store = MemoryStore::new();
     let writer = File::with_store(Arc::new(store.clone()), "run.h5", File::options()).unwrap();
-    let reader = File::with_store(Arc::new(store.reader()), "run.h5", File::options()).unwrap();
+    let reader = File::with_store(Arc::new(store.open_reader()), "run.h5", File::options()).unwrap();
     let a = writer.create_group("a/inner").unwrap().id();
     let mut arrivals = reader.follow();
     assert_eq!([next(&mut arrivals), next(&mut arrivals)], ["/a", "/a/inner"]);

@@ -116,8 +116,8 @@ fn rows_of_a_growing_chunk_that_are_written_over_are_stored_elsewhere() {
     data.append(&values(10..11)).unwrap();
     data.flush().unwrap();
     let after = chunk(&file, &data, 0).unwrap();
-    assert_ne!(after.offset, before.offset, "who reads the old chunk must not meet a mixture");
-    let at = before.offset.unwrap() as usize;
+    assert_ne!(after.file_offset, before.file_offset, "who reads the old chunk must not meet a mixture");
+    let at = before.file_offset.unwrap() as usize;
     assert_eq!(std::fs::read(&path).unwrap()[at..at + 80], bytes[at..at + 80]);
     append(&data, 11..14, 1);
     let expected = [values(0..3), vec![7, 8], values(5..14)].concat();
@@ -141,7 +141,7 @@ fn a_dead_writer_leaves_chunks_that_the_next_one_goes_on_filling_and_a_repair_fi
     let growing = chunk(&file, &data, 1).unwrap();
     std::fs::copy(&path, &copy).unwrap();
     let repaired = h5live::repair(&copy).unwrap();
-    assert_eq!(repaired.after.condition, h5live::FileOpenState::Closed);
+    assert_eq!(repaired.after.open_state, h5live::FileOpenState::Closed);
     libhdf5_finds(&copy, 1200, 2);
 
     std::fs::copy(&path, &copy).unwrap();
@@ -149,7 +149,7 @@ fn a_dead_writer_leaves_chunks_that_the_next_one_goes_on_filling_and_a_repair_fi
     let next = File::options().swmr_write().open(&copy).unwrap();
     let data = next.dataset("data").unwrap();
     append(&data, 1200..1203, 1);
-    assert_eq!(chunk(&next, &data, 1).unwrap().offset, growing.offset);
+    assert_eq!(chunk(&next, &data, 1).unwrap().file_offset, growing.file_offset);
     append(&data, 1203..2100, 100);
     next.close().unwrap();
     libhdf5_finds(&copy, 2100, 3);
@@ -170,9 +170,9 @@ fn a_repair_says_what_it_could_not_read_and_filters_the_rest() {
     bytes[header + 12] ^= 1;
     std::fs::write(&copy, bytes).unwrap();
     let repaired = h5live::repair(&copy).unwrap();
-    assert_eq!(repaired.after.condition, h5live::FileOpenState::Closed);
-    let [left] = &*repaired.left else { panic!("{:?}", repaired.left) };
+    assert_eq!(repaired.after.open_state, h5live::FileOpenState::Closed);
+    let [left] = &*repaired.unrepaired else { panic!("{:?}", repaired.unrepaired) };
     assert!(left.contains("copy.h5") && left.contains("/z") && left.contains("checksum"), "{left}");
     libhdf5_finds(&copy, 1200, 2);
-    assert!(h5live::repair(&copy).unwrap().left.is_empty(), "nothing to repair any more");
+    assert!(h5live::repair(&copy).unwrap().unrepaired.is_empty(), "nothing to repair any more");
 }

@@ -85,7 +85,7 @@ fn abandoned(folder: &Path, live: bool) -> std::path::PathBuf {
     }
     fs::copy(&path, &left).unwrap();
     writer.close().unwrap();
-    assert_eq!(diagnose(&left).unwrap().condition, FileOpenState::Abandoned { live });
+    assert_eq!(diagnose(&left).unwrap().open_state, FileOpenState::Abandoned { live });
     left
 }
 
@@ -98,7 +98,7 @@ fn a_file_whose_writer_died_is_brought_into_order_by_who_opens_it_and_may() {
             let file = File::options().mode(mode).recover(true).open(&path).unwrap();
             assert_eq!(file.dataset("rows").unwrap().read::<u64>().unwrap(), [1, 2, 3]);
             assert!(!file.is_live().unwrap());
-            assert_eq!(diagnose(&path).unwrap().condition, FileOpenState::Closed, "{mode:?}");
+            assert_eq!(diagnose(&path).unwrap().open_state, FileOpenState::Closed, "{mode:?}");
         }
         let path = abandoned(folder.path(), live);
         let bytes = fs::read(&path).unwrap();

@@ -64,7 +64,7 @@ fn a_chunk_that_is_rewritten_comes_to_be_elsewhere() {
             dataset.write(&[1; 64]).unwrap();
             dataset
         });
-        let places = || -> Vec<_> { reader.stored_chunks().unwrap().iter().map(|chunk| chunk.offset).collect() };
+        let places = || -> Vec<_> { reader.stored_chunks().unwrap().iter().map(|chunk| chunk.file_offset).collect() };
         let before = places();
         writer.write(&[2; 64]).unwrap();
         // What has not been flushed is not seen, though it is in the file.

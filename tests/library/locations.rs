@@ -153,7 +153,7 @@ fn a_registry_has_its_own_files_in_memory() {
     options(&one).create().open("mem:a").unwrap().create_group("group").unwrap();
     assert!(options(&other).open("mem:a").is_err());
     assert!(options(&one).open("mem:a").unwrap().group("group").is_ok());
-    assert!(one.remove("a"));
+    assert!(one.remove_file("a"));
     assert!(options(&one).open("mem:a").is_err());
 }
 

@@ -386,7 +386,7 @@ fn nobody_counts_who_was_not_asked_to() {
 fn in_memory(options: Options) -> (File, File) {
     let store = MemoryStore::new();
     let writer = File::with_store(Arc::new(store.clone()), "run.h5", options).unwrap();
-    (writer, File::with_store(Arc::new(store.reader()), "run.h5", File::options()).unwrap())
+    (writer, File::with_store(Arc::new(store.open_reader()), "run.h5", File::options()).unwrap())
 }
 
 #[test]
@@ -480,13 +480,13 @@ fn errors_of_a_reader_name_the_promise_that_its_writer_has_not_kept() {
         file.seek(SeekFrom::Start(at)).unwrap();
         file.write_all(&[0xff; 4]).unwrap();
     };
-    spoil(seen.stored_chunks().unwrap()[0].offset.unwrap());
+    spoil(seen.stored_chunks().unwrap()[0].file_offset.unwrap());
     let error = seen.read::<u32>().unwrap_err();
-    assert_eq!(error.broken_invariant(), Some(SwmrInvariant::WholeAppends), "{error}");
+    assert_eq!(error.broken_invariant(), Some(SwmrInvariant::FinalElementsBelowExtent), "{error}");
     assert!(error.to_string().contains("I2"), "{error}");
     spoil(seen.id().0 as u64 + 16);
     let error = seen.refresh().unwrap_err();
-    assert_eq!(error.broken_invariant(), Some(SwmrInvariant::TornWritesAreSeen), "{error}");
+    assert_eq!(error.broken_invariant(), Some(SwmrInvariant::NoLastingTornWrites), "{error}");
     spoil(seen.id().0 as u64);
     let error = reader.dataset("data").and_then(|data| data.refresh()).unwrap_err();
     assert_eq!(error.broken_invariant(), Some(SwmrInvariant::NoDanglingAddress), "{error}");

@@ -64,7 +64,11 @@ fn references_lead_to_what_h5py_referred_to() {
         assert_eq!(region(&regions[2]), None, "{version}");
 
         let info = grid.info().unwrap();
-        assert_eq!((info.links, info.comment.unwrap().to_string()), (2, "of numbers".to_owned()), "{version}");
+        assert_eq!(
+            (info.hard_link_count, info.comment.unwrap().to_string()),
+            (2, "of numbers".to_owned()),
+            "{version}"
+        );
         assert!(matches!(file.object("again").unwrap(), Object::Dataset(again) if again.id() == grid.id()));
     }
 }

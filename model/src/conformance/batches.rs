@@ -141,7 +141,7 @@ pub fn test_staged_writes(lab: &impl StoreFixture) {
     data.write_whole(&coord, 0, &[1; 4]).unwrap();
     let writer = store.writer().unwrap();
     let is_live = writer.start_swmr().is_ok();
-    let reader = if is_live { lab.reader(&store) } else { None };
+    let reader = if is_live { lab.open_reader(&store) } else { None };
     let seen = reader.as_ref().map(|reader| reader.dataset(data.id()).unwrap());
     for round in 2..6u8 {
         data.write_whole(&coord, 0, &[round; 4]).unwrap();
@@ -253,7 +253,7 @@ pub fn test_dataset_publish_order(lab: &impl StoreFixture) {
     let is_live = store.session().capabilities.supports_live_reads;
     let started = store.writer().unwrap().start_swmr();
     assert!(if is_live { started.is_ok() } else { matches!(started, Err(Error::Unsupported(_))) }, "{started:?}");
-    let reader = lab.reader(&store);
+    let reader = lab.open_reader(&store);
     let seen = |name: &str| {
         let reader = reader.as_ref()?;
         let link = reader.link(reader.session().root, &super::store_fixture::name(name)).unwrap()?;

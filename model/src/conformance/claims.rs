@@ -59,7 +59,7 @@ fn attempt_feature(store: &impl Store, feature: StoreFeatures, root: ObjectId, d
         StoreFeatures::STANDARD_REFERENCES => refer(ReferenceKind::Object2, ReferentPart::Whole),
         StoreFeatures::MAPS => {
             assert!(store.maps().is_none());
-            let spec = MapSpec { key: u16le(), value: u16le() };
+            let spec = MapSpec { key_type: u16le(), value_type: u16le() };
             writer.create(&NewObject::linked(root, &name("map"), &spec.into())).map(drop)
         }
         StoreFeatures::SHRINK => store.dataset(data).unwrap().set_extent(&[2]),

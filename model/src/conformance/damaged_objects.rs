@@ -28,21 +28,21 @@ pub enum ChecksumCoverage {
 }
 
 /// A [`StoreFixture`] whose stores lie in files, which can be damaged. [`damage_suite!`](super::damage_suite) makes the test.
-pub trait DamagedStoreFixture: StoreFixture {
+pub trait DamageableStoreFixture: StoreFixture {
     /// The files of the store that was closed last: each kind of object that it stores is in one of them.
-    fn files(&self) -> Vec<PathBuf>;
+    fn closed_store_files(&self) -> Vec<PathBuf>;
 
     /// Opens the store that was closed last, to be read.
     ///
     /// # Errors
     /// If it is damaged.
-    fn open_damaged(&self) -> Result<Self::Store>;
+    fn reopen_read_only(&self) -> Result<Self::Store>;
 
     /// What has checksums.
-    fn checksums(&self) -> ChecksumCoverage;
+    fn checksum_coverage(&self) -> ChecksumCoverage;
 
     /// Whether the check of the store finds something wrong with the one that was closed last.
-    fn is_found_by_check(&self) -> bool {
+    fn check_finds_damage(&self) -> bool {
         false
     }
 }
@@ -115,7 +115,7 @@ impl StoreContent {
 
     /// Values; of those of variable length, what the elements lead to.
     fn add_elements(&mut self, store: &impl Store, datatype: &Datatype, bytes: &[u8]) -> Result<()> {
-        if !datatype.has_variable_length() {
+        if !datatype.has_vlen() {
             self.values.push(bytes.to_vec());
             return Ok(());
         }
@@ -125,7 +125,7 @@ impl StoreContent {
 }
 
 /// A store with an object of each kind, which is closed.
-fn write_each_kind<L: DamagedStoreFixture>(lab: &L) {
+fn write_each_kind<L: DamageableStoreFixture>(lab: &L) {
     let store = lab.create();
     let writer = store.writer().unwrap();
     let root = store.session().root;
@@ -160,24 +160,24 @@ fn write_each_kind<L: DamagedStoreFixture>(lab: &L) {
 
 /// A changed byte of whatever is stored is an error, or is read as what was written, or the check of the store finds it; where
 /// no checksum covers it, it may be read as another value. It never ends the process, and never takes for ever.
-pub fn test_damaged_bytes(lab: &impl DamagedStoreFixture) {
+pub fn test_damaged_bytes(lab: &impl DamageableStoreFixture) {
     write_each_kind(lab);
-    let sound = StoreContent::read(&lab.open_damaged().unwrap()).unwrap();
+    let sound = StoreContent::read(&lab.reopen_read_only().unwrap()).unwrap();
     assert!(sound.structures.len() > 5 && sound.values.len() > 5, "{sound:?}");
     let (mut refused, mut found_by_check, mut others) = (0, 0, 0);
-    for file in lab.files() {
+    for file in lab.closed_store_files() {
         let bytes = fs::read(&file).unwrap();
         let step = (bytes.len() as u64).div_ceil(CHANGES_IN_A_FILE).max(1);
         for at in (0..bytes.len()).step_by(step as usize) {
             let mut changed = bytes.clone();
             changed[at] ^= 1 << (at % 8);
             fs::write(&file, &changed).unwrap();
-            match lab.open_damaged().and_then(|store| StoreContent::read(&store)) {
+            match lab.reopen_read_only().and_then(|store| StoreContent::read(&store)) {
                 Err(_) => refused += 1,
                 Ok(found) if found == sound => {}
-                Ok(_) if lab.is_found_by_check() => found_by_check += 1,
+                Ok(_) if lab.check_finds_damage() => found_by_check += 1,
                 Ok(found) => {
-                    let is_covered = match lab.checksums() {
+                    let is_covered = match lab.checksum_coverage() {
                         ChecksumCoverage::All => true,
                         ChecksumCoverage::Structures => found.structures != sound.structures,
                         ChecksumCoverage::None => false,
@@ -191,5 +191,5 @@ pub fn test_damaged_bytes(lab: &impl DamagedStoreFixture) {
     }
     println!("{refused} changes are errors, {found_by_check} are found by the check, {others} are other values");
     assert!(refused > 0);
-    assert_eq!(StoreContent::read(&lab.open_damaged().unwrap()).unwrap(), sound, "all is as it was");
+    assert_eq!(StoreContent::read(&lab.reopen_read_only().unwrap()).unwrap(), sound, "all is as it was");
 }

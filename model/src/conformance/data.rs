@@ -51,7 +51,7 @@ pub fn test_unchunked_datasets(lab: &impl StoreFixture) {
 }
 
 /// A compact dataset is made with its elements, and those like it with theirs.
-pub fn test_compact_datasets(lab: &impl StoreFixture) {
+pub fn test_compact_created_with_elements(lab: &impl StoreFixture) {
     let store = lab.create();
     let spec = |dims: &[u64], layout| -> ObjectSpec {
         let dataspace = if dims.is_empty() { Dataspace::Scalar } else { Dataspace::Simple(Shape::fixed(dims)) };
@@ -225,7 +225,7 @@ pub fn test_blobs(lab: &impl StoreFixture) {
 
 /// Many variable-length elements that are put at once come back as those that are put one by one, also after a commit and
 /// in a later session: empty ones, and some larger than the rest together.
-pub fn test_many_blobs(lab: &impl StoreFixture) {
+pub fn test_blob_batches(lab: &impl StoreFixture) {
     let store = lab.create();
     if !has_claimed_features(&store, StoreFeatures::VARIABLE_LENGTH) {
         return;
@@ -353,7 +353,7 @@ pub fn test_object_references(lab: &impl StoreFixture) {
     assert_eq!(store.referent(ReferenceKind::Object1, &reference).unwrap(), Some(to(a)));
     assert_eq!(store.referent(ReferenceKind::Object1, &vec![0; size as usize]).unwrap(), None);
     let is_live = store.writer().unwrap().start_swmr().is_ok();
-    if let Some(reader) = if is_live { lab.reader(&store) } else { None } {
+    if let Some(reader) = if is_live { lab.open_reader(&store) } else { None } {
         assert_eq!(reader.encode_reference(&form, &to(a)).unwrap(), reference, "a reader makes the same one");
         assert!(reader.encode_reference(&form, &to(ObjectId(u128::MAX))).is_err());
     }
@@ -377,7 +377,7 @@ pub(super) fn region_coords_or_attribute(part: &ReferentPart) -> (Vec<Vec<u64>>,
 }
 
 /// References to regions and attributes, and references of HDF5 1.12, lead to the object from which they were made.
-pub fn test_region_references(lab: &impl StoreFixture) {
+pub fn test_region_and_standard_references(lab: &impl StoreFixture) {
     let store = lab.create();
     if !has_claimed_features(&store, StoreFeatures::REGION_REFERENCES.with(StoreFeatures::STANDARD_REFERENCES)) {
         return;

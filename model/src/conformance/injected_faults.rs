@@ -12,7 +12,7 @@ pub trait FaultyStoreFixture: StoreFixture {
     fn fail_after(&self, store: &Self::Store, changes: Option<u64>);
 
     /// The file of a session whose process has died just now, open for writing on a medium that works.
-    fn recover(&self, died: Self::Store) -> Self::Store;
+    fn crash_and_reopen(&self, died: Self::Store) -> Self::Store;
 }
 
 /// A dataset of one published chunk, in a file that others may follow.
@@ -66,12 +66,12 @@ pub fn test_failed_batch_then_crash(lab: &impl FaultyStoreFixture) {
         let (store, data) = create_with_first_rows(lab);
         lab.fail_after(&store, Some(changes));
         let written = write_second_batch(&*data);
-        if let Some(reader) = lab.reader(&store) {
+        if let Some(reader) = lab.open_reader(&store) {
             let is_new = is_second_batch_published(&reader, &format!("a reader after {changes} changes"));
             assert!(is_new || written.is_err(), "what was published is seen");
         }
         drop(data);
-        let store = lab.recover(store);
+        let store = lab.crash_and_reopen(store);
         let is_new = is_second_batch_published(&store, &format!("after {changes} changes"));
         if written.is_ok() {
             assert!(is_new, "what was published outlasts the writer");
@@ -96,7 +96,7 @@ pub fn test_failed_batch_retry(lab: &impl FaultyStoreFixture) {
         write_second_batch(&*data).unwrap();
         assert!(is_second_batch_published(&store, &format!("again after {changes} changes")));
         drop(data);
-        let store = lab.recover(store);
+        let store = lab.crash_and_reopen(store);
         assert!(is_second_batch_published(&store, &format!("after the writer died, again after {changes} changes")));
     }
     panic!("a batch takes more than {MAX_CHANGES} changes");

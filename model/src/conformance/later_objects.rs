@@ -29,7 +29,7 @@ pub fn test_watch_for_new_objects(lab: &impl StoreFixture) {
         return;
     }
     writer.writer().unwrap().start_swmr().unwrap();
-    let Some(reader) = lab.reader(&writer) else { return };
+    let Some(reader) = lab.open_reader(&writer) else { return };
     let root = reader.session().root;
     let linked = |group: ObjectId, at: &str| match reader.link(group, &name(at)).unwrap()?.target {
         LinkTarget::Hard(id) => Some(id),

@@ -26,7 +26,7 @@ fn maps(store: &impl Store) -> &dyn MapStore {
 }
 
 pub(super) fn make_map(store: &impl Store, at: &str, key: Datatype, value: Datatype) -> ObjectId {
-    let spec = ObjectSpec::from(MapSpec { key, value });
+    let spec = ObjectSpec::from(MapSpec { key_type: key, value_type: value });
     store.writer().unwrap().create(&NewObject::linked(store.session().root, &name(at), &spec)).unwrap()
 }
 
@@ -62,7 +62,7 @@ fn list(store: &impl Store, map: ObjectId, scan: &MapScan<'_>) -> Vec<(MapKeyBuf
 }
 
 fn keys(store: &impl Store, map: ObjectId, scan: &MapScan<'_>) -> Vec<Vec<u8>> {
-    list(store, map, scan).into_iter().map(|(key, _)| key.as_key().bytes().to_vec()).collect()
+    list(store, map, scan).into_iter().map(|(key, _)| key.as_key().bytes_or_empty().to_vec()).collect()
 }
 
 /// Pairs are put, replaced, found, listed and removed; a map is an object with links and attributes like others.
@@ -73,8 +73,8 @@ pub fn test_map_pairs(lab: &impl StoreFixture) {
         return;
     }
     let (writer, root) = (store.writer().unwrap(), store.session().root);
-    let spec = MapSpec { key: u16le(), value: Datatype::integer(4, ByteOrder::Little, Sign::Signed) };
-    let map = make_map(&store, "map", spec.key.clone(), spec.value.clone());
+    let spec = MapSpec { key_type: u16le(), value_type: Datatype::integer(4, ByteOrder::Little, Sign::Signed) };
+    let map = make_map(&store, "map", spec.key_type.clone(), spec.value_type.clone());
     assert_eq!(store.kind(map).unwrap(), ObjectKind::Map);
     assert_eq!(store.spec(map).unwrap().into_map().unwrap(), spec);
     assert_eq!(maps(&store).len(map).unwrap(), 0);
@@ -97,7 +97,7 @@ pub fn test_map_pairs(lab: &impl StoreFixture) {
     maps(&store).write(map, &[]).unwrap();
     writer.set_attribute(map, &number(name("a"), 7)).unwrap();
     assert_eq!(store.attribute_names(map).unwrap(), [name("a")]);
-    assert_eq!(store.info(map).unwrap().links, 1);
+    assert_eq!(store.info(map).unwrap().hard_link_count, 1);
     let again = writer.create(&NewObject::linked(root, &name("map"), &spec.clone().into()));
     assert!(matches!(again, Err(Error::Exists(_))));
     writer.remove_link(root, &name("map")).unwrap();
@@ -130,7 +130,7 @@ pub fn test_refused_map_edits(lab: &impl StoreFixture) {
     assert_eq!(all, [(MapKeyBuf::Bytes(vec![1, 0]), vec![1, 1])]);
     assert!(matches!(maps(&store).len(store.session().root), Err(Error::WrongKind { .. })));
     let nested = sequence(&store, text(&store));
-    let spec = ObjectSpec::from(MapSpec { key: nested, value: u16le() });
+    let spec = ObjectSpec::from(MapSpec { key_type: nested, value_type: u16le() });
     let root = store.session().root;
     let refused = store.writer().unwrap().create(&NewObject::linked(root, &name("bad"), &spec));
     assert!(matches!(refused, Err(Error::Invalid(_))), "{refused:?}");
@@ -279,7 +279,7 @@ pub fn test_live_map_reads(lab: &impl StoreFixture) {
     let map = make_map(&writer, "map", u16le(), u16le());
     put(&writer, map, &[(&[0, 0], &[0, 0])]).unwrap();
     writer.writer().unwrap().start_swmr().unwrap();
-    let Some(reader) = lab.reader(&writer) else { return };
+    let Some(reader) = lab.open_reader(&writer) else { return };
     let seen = find(&reader, "map");
     let mut watch = reader.watch(&[seen]).unwrap();
     let all = |store| list(store, seen, &MapScan::default());

@@ -83,7 +83,7 @@ pub fn test_links(lab: &impl StoreFixture) {
 }
 
 /// An object lives as long as a hard link leads to it.
-pub fn test_link_removal(lab: &impl StoreFixture) {
+pub fn test_last_link_removal(lab: &impl StoreFixture) {
     let store = lab.create();
     if !has_claimed_features(&store, StoreFeatures::HARD_LINKS) {
         return;
@@ -135,7 +135,7 @@ pub fn test_link_renaming(lab: &impl StoreFixture) {
 }
 
 /// An object that is made without links has as many as are added.
-pub fn test_unlinked_objects(lab: &impl StoreFixture) {
+pub fn test_objects_created_unlinked(lab: &impl StoreFixture) {
     let store = lab.create();
     if !has_claimed_features(
         &store,
@@ -150,11 +150,11 @@ pub fn test_unlinked_objects(lab: &impl StoreFixture) {
     assert_eq!(link_names(&store, store.session().root), BTreeSet::new());
     store.writer().unwrap().add_link(store.session().root, &name("group"), &LinkTarget::Hard(group)).unwrap();
     store.writer().unwrap().add_link(store.session().root, &name("again"), &LinkTarget::Hard(data)).unwrap();
-    assert_eq!((store.info(group).unwrap().links, store.info(data).unwrap().links), (1, 2));
+    assert_eq!((store.info(group).unwrap().hard_link_count, store.info(data).unwrap().hard_link_count), (1, 2));
     // A committed type may have users, and no link.
     let id = store.writer().unwrap().create(&NewObject::unlinked(&u16le().into())).unwrap();
     make(&store, "typed", DatasetSpec { committed_datatype: Some(id), ..unlimited_spec(&[1], &[1]) });
-    assert_eq!(store.info(id).unwrap().links, 1);
+    assert_eq!(store.info(id).unwrap().hard_link_count, 1);
     store.close().unwrap();
     let store = lab.reopen(store);
     assert_eq!(link_names(&store, store.session().root), [name("again"), name("group"), name("typed")].into());
@@ -164,7 +164,7 @@ pub fn test_unlinked_objects(lab: &impl StoreFixture) {
         panic!("a hard link");
     };
     assert_eq!(read_stored(&*store.dataset(data).unwrap(), &[0]), [1, 2, 3, 4]);
-    assert_eq!(store.info(data).unwrap().links, 2);
+    assert_eq!(store.info(data).unwrap().hard_link_count, 2);
 }
 
 /// Links and attributes know their order of creation where it is tracked, also after some are gone.
@@ -182,7 +182,7 @@ pub fn test_creation_order(lab: &impl StoreFixture) {
             .create(&NewObject::linked(store.session().root, &Name::from(format!("{order:?}")), &spec))
             .unwrap();
         assert_eq!(store.spec(group).unwrap().into_group().unwrap(), GroupSpec { links: kept });
-        assert_eq!(store.info(group).unwrap().attributes, kept);
+        assert_eq!(store.info(group).unwrap().attribute_storage, kept);
         for i in 0..20u16 {
             let name = Name::from(format!("{:02}", 19 - i));
             store.writer().unwrap().add_link(group, &name, &LinkTarget::Soft(name.clone())).unwrap();
@@ -233,17 +233,17 @@ pub fn test_committed_type_uses(lab: &impl StoreFixture) {
     store
         .writer()
         .unwrap()
-        .set_attribute(root, &AttributeData { committed: Some(id), ..number(name("a"), 7) })
+        .set_attribute(root, &AttributeData { committed_datatype: Some(id), ..number(name("a"), 7) })
         .unwrap();
-    assert_eq!(store.attribute(root, &name("a")).unwrap().unwrap().committed, Some(id));
-    assert_eq!(store.info(id).unwrap().links, 3);
+    assert_eq!(store.attribute(root, &name("a")).unwrap().unwrap().committed_datatype, Some(id));
+    assert_eq!(store.info(id).unwrap().hard_link_count, 3);
     store.writer().unwrap().remove_link(root, &name("t")).unwrap();
     store.writer().unwrap().remove_attribute(root, &name("a")).unwrap();
     assert_eq!(store.spec(id).unwrap().into_datatype().unwrap(), u16le());
-    assert_eq!(store.info(id).unwrap().links, 1);
+    assert_eq!(store.info(id).unwrap().hard_link_count, 1);
     store.writer().unwrap().add_link(root, &name("again"), &LinkTarget::Hard(id)).unwrap();
     store.writer().unwrap().remove_link(root, &name("data")).unwrap();
-    assert_eq!(store.info(id).unwrap().links, 1);
+    assert_eq!(store.info(id).unwrap().hard_link_count, 1);
     let group = store.writer().unwrap().create(&NewObject::linked(root, &name("group"), &ObjectSpec::group())).unwrap();
     let wrong = DatasetSpec { committed_datatype: Some(group), ..unlimited_spec(&[1], &[1]) };
     assert!(store.writer().unwrap().create(&NewObject::linked(root, &name("wrong"), &wrong.into())).is_err());
@@ -274,7 +274,7 @@ pub fn test_attributes(lab: &impl StoreFixture) {
     let make = |at: &str, value: &[u8]| AttributeData {
         name: name(at),
         datatype: u16le(),
-        committed: None,
+        committed_datatype: None,
         dataspace: Dataspace::Simple(Shape::fixed(&[value.len() as u64 / 2])),
         value: value.into(),
         creation_order: None,

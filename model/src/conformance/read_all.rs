@@ -43,7 +43,7 @@ fn read_object(store: &dyn Store, id: ObjectId) {
         values.push(found);
         values.len() < MAX_OBJECTS
     });
-    for value in values.iter().filter(|found| found.datatype.has_variable_length()) {
+    for value in values.iter().filter(|found| found.datatype.has_vlen()) {
         read_blobs(store, &value.value);
     }
     read_pairs(store, id);

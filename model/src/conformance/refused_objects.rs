@@ -41,7 +41,7 @@ fn assert_refused(found: crate::Result<()>, what: &str) {
 }
 
 /// Ranks, lengths and names that no file can have are refused before anything is made, each with the same words in every store.
-pub fn test_refused_objects(lab: &impl StoreFixture) {
+pub fn test_refused_names_and_shapes(lab: &impl StoreFixture) {
     let store = lab.create();
     let root = store.session().root;
     let data = make(&store, "data", unlimited_spec(&[4], &[2]));

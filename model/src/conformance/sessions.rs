@@ -27,7 +27,7 @@ pub fn test_persistence(lab: &impl StoreFixture) {
     let attribute = AttributeData {
         name: name("a"),
         datatype: u16le(),
-        committed: None,
+        committed_datatype: None,
         dataspace: Dataspace::Scalar,
         value: vec![1, 2],
         creation_order: None,
@@ -70,7 +70,7 @@ pub fn test_live_reads(lab: &impl StoreFixture) {
     }
     let data = make(&writer, "data", unlimited_spec(&[0], &[2]));
     writer.writer().unwrap().start_swmr().unwrap();
-    let Some(reader) = lab.reader(&writer) else { return };
+    let Some(reader) = lab.open_reader(&writer) else { return };
     assert_ne!(reader.liveness().unwrap(), WriterLiveness::AtRest);
     assert_eq!(writer.liveness().unwrap(), WriterLiveness::AtRest, "nobody else changes the file of a writer");
     let LinkTarget::Hard(id) = reader.link(reader.session().root, &name("data")).unwrap().unwrap().target else {

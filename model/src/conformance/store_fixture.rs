@@ -21,7 +21,7 @@ pub trait StoreFixture {
 
     /// A reading session beside the writing one, as another process would have it, after
     /// [`Store::start_swmr`]. `None` if the store cannot be read while it is written.
-    fn reader(&self, writer: &Self::Store) -> Option<Self::Store>;
+    fn open_reader(&self, writer: &Self::Store) -> Option<Self::Store>;
 }
 
 pub(super) fn name(text: &str) -> Name {
@@ -49,7 +49,7 @@ pub(super) fn number(name: Name, value: u16) -> AttributeData {
     AttributeData {
         name,
         datatype: u16le(),
-        committed: None,
+        committed_datatype: None,
         dataspace: Dataspace::Scalar,
         value: value.to_le_bytes().into(),
         creation_order: None,

@@ -38,7 +38,7 @@ pub trait Connector: Send + Sync + fmt::Debug + 'static {
     /// Whether the root group of what is at a path has one of these links or attributes, as far as a look at its first bytes
     /// shows it; `None` if that takes more. It is for connectors whose stores are layers on stores of this one: they ask
     /// before they claim a path, which must not make it slower to open all others.
-    fn peek_root(&self, probe: &PathProbe<'_>, links: &[Name], attributes: &[Name]) -> Option<bool> {
+    fn peek_root_has_any(&self, probe: &PathProbe<'_>, links: &[Name], attributes: &[Name]) -> Option<bool> {
         let _ = (probe, links, attributes);
         None
     }
@@ -46,12 +46,12 @@ pub trait Connector: Send + Sync + fmt::Debug + 'static {
     /// Opens or makes the store at a location.
     ///
     /// # Errors
-    /// [`OpenError::Url`] if the location names nothing that can be opened, [`OpenError::Store`].
+    /// [`OpenError::InvalidLocation`] if the location names nothing that can be opened, [`OpenError::Store`].
     fn open(&self, at: &Location, how: &OpenRequest<'_>) -> Result<Arc<dyn Store>, OpenError>;
 
     /// Where a file may be that a store calls `name` in a link, the likeliest location first. The store is at `base`;
     /// `None`: it has no location. The name is taken as it is stored, without any decoding.
-    fn linked_locations(&self, base: Option<&Location>, name: &Name, role: LinkedStoreRole) -> Vec<Location>;
+    fn linked_store_candidates(&self, base: Option<&Location>, name: &Name, role: LinkedStoreRole) -> Vec<Location>;
 
     /// The file of this machine that is the store at a location, if it is one file.
     fn file_path(&self, at: &Location) -> Option<PathBuf>;
@@ -105,7 +105,7 @@ pub struct OpenRequest<'a> {
     /// Most bytes that are allocated at once for a length that the store states.
     pub max_allocation: AllocationLimit,
     /// What undoes filters below the seam.
-    pub unfilter: Arc<dyn FilterEngine>,
+    pub filter_engine: Arc<dyn FilterEngine>,
     /// Where a store finds the connector of a store beneath it.
     pub registry: &'a ConnectorRegistry,
 }
@@ -162,7 +162,7 @@ pub trait Maintenance {
     ///
     /// # Errors
     /// As [`Maintenance::repair`]; [`crate::Error::Unsupported`] if the store cannot do this.
-    fn reclaim(&self, at: &Location, how: &OpenRequest<'_>) -> Result<ReclaimReport, OpenError> {
+    fn reclaim_unreachable(&self, at: &Location, how: &OpenRequest<'_>) -> Result<ReclaimReport, OpenError> {
         let _ = (at, how);
         Err(crate::Error::Unsupported("deleting unreachable objects of such a store").into())
     }

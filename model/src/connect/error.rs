@@ -27,7 +27,7 @@ pub enum OpenError {
     },
     /// The location is a URL, and a file of that name exists.
     #[error("a file of this name exists too: ./{text} is the file, {url} the store")]
-    Ambiguous {
+    AmbiguousUrlOrFile {
         /// The location as it was given.
         text: String,
         /// How the store is named so that it cannot be taken for a file.
@@ -35,10 +35,10 @@ pub enum OpenError {
     },
     /// More than one connector takes what is at a path for its own.
     #[error("the stores {} both take it for theirs: name one as in {}:..", .0.join(" and "), .0.first().unwrap_or(&""))]
-    SeveralStores(Vec<&'static str>),
+    ClaimedBySeveral(Vec<&'static str>),
     /// A percent sign in a URL begins no escape.
     #[error("{escape:?} in the URL is no escape: a percent sign is written %25")]
-    Escape {
+    InvalidPercentEscape {
         /// The location.
         location: String,
         /// The percent sign, and what follows.
@@ -46,7 +46,7 @@ pub enum OpenError {
     },
     /// A part of a URL's query is no option.
     #[error("{part:?} in the URL is no option: options are NAME=VALUE, with & between them")]
-    Query {
+    InvalidQuery {
         /// The location.
         location: String,
         /// The part.
@@ -54,7 +54,7 @@ pub enum OpenError {
     },
     /// The rest of a URL names nothing that the connector could open.
     #[error("{0}")]
-    Url(String),
+    InvalidLocation(String),
     /// The store does not have an option, or not with this value.
     #[error(transparent)]
     Setting(#[from] SettingError),

@@ -110,7 +110,7 @@ impl Url {
     }
 
     /// What stands between the scheme and the query, as it was given, with `//` if that follows the colon.
-    pub fn encoded_path(&self) -> &str {
+    pub fn encoded_hier_part(&self) -> &str {
         let end = self.query_start.unwrap_or(self.text.len());
         self.text.get(self.scheme.len() + 1..end).unwrap_or_default()
     }
@@ -122,17 +122,17 @@ impl Url {
 
     /// Whether `//` follows the colon.
     pub fn has_authority(&self) -> bool {
-        self.encoded_path().starts_with("//")
+        self.encoded_hier_part().starts_with("//")
     }
 
     /// What stands between the scheme and the query, decoded, with `//` if that follows the colon.
     ///
     /// # Errors
-    /// [`OpenError::Escape`] if a percent sign begins no escape.
-    pub fn decoded_path(&self) -> Result<Vec<u8>, OpenError> {
+    /// [`OpenError::InvalidPercentEscape`] if a percent sign begins no escape.
+    pub fn decoded_hier_part(&self) -> Result<Vec<u8>, OpenError> {
         match self.is_literal {
-            true => Ok(self.encoded_path().as_bytes().to_vec()),
-            false => self.percent_decode(self.encoded_path()),
+            true => Ok(self.encoded_hier_part().as_bytes().to_vec()),
+            false => self.percent_decode(self.encoded_hier_part()),
         }
     }
 
@@ -140,9 +140,9 @@ impl Url {
     /// same place. `None` if nothing stands there.
     ///
     /// # Errors
-    /// [`OpenError::Escape`].
-    pub fn local_path(&self) -> Result<Option<PathBuf>, OpenError> {
-        let decoded = self.decoded_path()?;
+    /// [`OpenError::InvalidPercentEscape`].
+    pub fn hier_part_as_path(&self) -> Result<Option<PathBuf>, OpenError> {
+        let decoded = self.decoded_hier_part()?;
         let path = decoded.strip_prefix(b"//").unwrap_or(&decoded);
         Ok((!path.is_empty()).then(|| path_from_bytes(path)))
     }
@@ -150,14 +150,14 @@ impl Url {
     /// The options that the query gives. The query of a web address belongs to the server, and gives none.
     ///
     /// # Errors
-    /// [`OpenError::Escape`]; [`OpenError::Query`] if a part of the query is not `name=value`.
+    /// [`OpenError::InvalidPercentEscape`]; [`OpenError::InvalidQuery`] if a part of the query is not `name=value`.
     pub fn query_settings(&self) -> Result<Settings, OpenError> {
         let mut settings = Settings::default();
         if matches!(self.scheme(), "http" | "https") {
             return Ok(settings);
         }
         for pair in self.encoded_query().unwrap_or_default().split('&').filter(|pair| !pair.is_empty()) {
-            let invalid = || OpenError::Query { location: self.to_string(), part: pair.to_owned() };
+            let invalid = || OpenError::InvalidQuery { location: self.to_string(), part: pair.to_owned() };
             let (name, value) = pair.split_once('=').ok_or_else(invalid)?;
             let text = |raw| String::from_utf8(self.percent_decode(raw)?).map_err(|_| invalid());
             settings.set(&text(name)?, text(value)?);
@@ -187,7 +187,10 @@ impl Url {
             let digit = |i: usize| after.get(i).and_then(|digit| char::from(*digit).to_digit(16));
             let (Some(high), Some(low)) = (digit(0), digit(1)) else {
                 let escape = String::from_utf8_lossy(after.get(..2).unwrap_or(after)).into_owned();
-                return Err(OpenError::Escape { location: self.to_string(), escape: format!("%{escape}") });
+                return Err(OpenError::InvalidPercentEscape {
+                    location: self.to_string(),
+                    escape: format!("%{escape}"),
+                });
             };
             out.push((high * 16 + low) as u8);
             rest = after.get(2..).unwrap_or_default();
@@ -208,7 +211,7 @@ impl fmt::Display for Location {
 
 impl fmt::Display for Url {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let rest = self.encoded_path();
+        let rest = self.encoded_hier_part();
         match rest.strip_prefix("//") {
             Some(rest) => {
                 let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
@@ -327,45 +330,45 @@ mod tests {
     #[test]
     fn a_url_has_a_scheme_a_rest_and_a_query() {
         let found = url("KV+s3://bucket/a%20b?map_size=64GiB&x=%26");
-        assert_eq!((found.scheme(), found.encoded_path()), ("kv+s3", "//bucket/a%20b"));
-        assert_eq!(found.decoded_path().unwrap(), b"//bucket/a b");
+        assert_eq!((found.scheme(), found.encoded_hier_part()), ("kv+s3", "//bucket/a%20b"));
+        assert_eq!(found.decoded_hier_part().unwrap(), b"//bucket/a b");
         assert_eq!(found.encoded_query(), Some("map_size=64GiB&x=%26"));
         let settings = found.query_settings().unwrap();
         assert_eq!(settings.iter().collect::<Vec<_>>(), [("map_size", "64GiB"), ("x", "&")]);
         assert!(found.has_authority() && !url("mem:x").has_authority());
         assert_eq!(url("run:1.h5?").text_as_path(), Path::new("run:1.h5?"));
-        assert_eq!(url("mem:").decoded_path().unwrap(), b"");
+        assert_eq!(url("mem:").decoded_hier_part().unwrap(), b"");
     }
 
     #[test]
     fn a_local_path_follows_the_colon_or_two_slashes() {
         for (text, path) in [("kv:run", "run"), ("kv://run", "run"), ("kv:/a%20b?x=1", "/a b"), ("log:///a", "/a")] {
-            assert_eq!(url(text).local_path().unwrap().as_deref(), Some(Path::new(path)), "{text}");
+            assert_eq!(url(text).hier_part_as_path().unwrap().as_deref(), Some(Path::new(path)), "{text}");
         }
-        assert_eq!(url("kv:").local_path().unwrap(), None);
-        assert_eq!(url("kv://?sync=never").local_path().unwrap(), None);
+        assert_eq!(url("kv:").hier_part_as_path().unwrap(), None);
+        assert_eq!(url("kv://?sync=never").hier_part_as_path().unwrap(), None);
     }
 
     #[test]
     fn a_percent_sign_that_begins_no_escape_is_an_error() {
         for (text, escape) in [("mem:100%", "%"), ("mem:%zz", "%zz"), ("mem:a%2", "%2"), ("mem:%ü", "%ü")] {
-            match url(text).decoded_path() {
-                Err(OpenError::Escape { escape: found, .. }) => assert_eq!(found, escape),
+            match url(text).decoded_hier_part() {
+                Err(OpenError::InvalidPercentEscape { escape: found, .. }) => assert_eq!(found, escape),
                 other => panic!("{other:?}"),
             }
         }
-        assert!(matches!(url("mem:x?a").query_settings(), Err(OpenError::Query { part, .. }) if part == "a"));
-        assert!(matches!(url("mem:x?a=%ff").query_settings(), Err(OpenError::Query { .. })));
-        assert_eq!(url("mem:100%25").decoded_path().unwrap(), b"100%");
+        assert!(matches!(url("mem:x?a").query_settings(), Err(OpenError::InvalidQuery { part, .. }) if part == "a"));
+        assert!(matches!(url("mem:x?a=%ff").query_settings(), Err(OpenError::InvalidQuery { .. })));
+        assert_eq!(url("mem:100%25").decoded_hier_part().unwrap(), b"100%");
     }
 
     #[test]
     fn a_name_in_a_link_is_taken_as_it_is() {
         let found = Url::from_link_name(&"mem:a%20b?x=1".into()).unwrap();
-        assert_eq!(found.decoded_path().unwrap(), b"a%20b?x=1");
+        assert_eq!(found.decoded_hier_part().unwrap(), b"a%20b?x=1");
         assert_eq!(found.query_settings().unwrap(), Settings::default());
         assert_eq!(Url::from_link_name(&"run.h5".into()), None);
-        assert_eq!(Url::literal("mem", "a%b").decoded_path().unwrap(), b"a%b");
+        assert_eq!(Url::literal("mem", "a%b").decoded_hier_part().unwrap(), b"a%b");
     }
 
     #[test]

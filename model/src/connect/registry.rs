@@ -71,8 +71,8 @@ impl ConnectorRegistry {
     /// The connector that a location is for. A URL whose scheme nobody has is a path, unless `//` follows the scheme.
     ///
     /// # Errors
-    /// [`OpenError::UnknownScheme`], [`OpenError::MissingFeature`], [`OpenError::Ambiguous`],
-    /// [`OpenError::SeveralStores`].
+    /// [`OpenError::UnknownScheme`], [`OpenError::MissingFeature`], [`OpenError::AmbiguousUrlOrFile`],
+    /// [`OpenError::ClaimedBySeveral`].
     pub fn resolve(&self, at: &Location, mode: Mode) -> Result<ResolvedLocation, OpenError> {
         let url = match at {
             Location::Path(path) => return self.resolve_path(Location::Path(path.clone()), mode),
@@ -82,8 +82,8 @@ impl ConnectorRegistry {
             return self.resolve_path(Location::Path(url.text_as_path()), mode);
         };
         if !url.is_literal() && !url.has_authority() && url.text_as_path().symlink_metadata().is_ok() {
-            let (text, rest) = (url.text_as_path().display().to_string(), url.encoded_path());
-            return Err(OpenError::Ambiguous { text, url: format!("{}://{rest}", url.scheme()) });
+            let (text, rest) = (url.text_as_path().display().to_string(), url.encoded_hier_part());
+            return Err(OpenError::AmbiguousUrlOrFile { text, url: format!("{}://{rest}", url.scheme()) });
         }
         Ok(ResolvedLocation { connector: connector.clone(), location: at.clone() })
     }
@@ -108,7 +108,7 @@ impl ConnectorRegistry {
     fn resolve_path(&self, location: Location, mode: Mode) -> Result<ResolvedLocation, OpenError> {
         let unclaimed = |location| {
             let connector = self.connectors.first().cloned();
-            let none = || OpenError::Url("there is no store for paths".to_owned());
+            let none = || OpenError::InvalidLocation("there is no store for paths".to_owned());
             Ok(ResolvedLocation { connector: connector.ok_or_else(none)?, location })
         };
         let (Some(path), false) = (location.as_path(), matches!(mode, Mode::Create | Mode::CreateNew)) else {
@@ -119,7 +119,7 @@ impl ConnectorRegistry {
         match claims[..] {
             [] => unclaimed(location),
             [connector] => Ok(ResolvedLocation { connector: connector.clone(), location }),
-            _ => Err(OpenError::SeveralStores(claims.iter().map(|connector| connector.name()).collect())),
+            _ => Err(OpenError::ClaimedBySeveral(claims.iter().map(|connector| connector.name()).collect())),
         }
     }
 
@@ -144,10 +144,10 @@ impl ConnectorRegistry {
         let typed = typed.iter().find(|options| options.connector() == at.connector.name());
         let mut options = typed.map_or_else(|| at.connector.options(), |options| options.clone_options());
         let mut set = |name: &str, value: &str| match common_options.as_deref_mut() {
-            Some(common) if common.settings().iter().any(|setting| setting.name == name) => {
+            Some(common) if common.setting_descriptions().iter().any(|setting| setting.name == name) => {
                 common.set(name, value).map_err(|error| error.with_connector(at.connector.name()))
             }
-            Some(common) => options.set(name, value).map_err(|error| error.with_known(common.settings())),
+            Some(common) => options.set(name, value).map_err(|error| error.with_known(common.setting_descriptions())),
             None => options.set(name, value),
         };
         for (name, value) in settings.iter() {

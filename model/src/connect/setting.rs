@@ -33,7 +33,7 @@ pub enum SettingError {
     },
     /// The value is none of its values.
     #[error("the option {name:?} of the store {connector:?} is {form}, and not {value:?}")]
-    Value {
+    InvalidValue {
         /// The connector's name.
         connector: &'static str,
         /// The option.
@@ -51,8 +51,8 @@ impl SettingError {
     pub fn with_connector(self, owner: &'static str) -> Self {
         match self {
             SettingError::Unknown { name, known, .. } => SettingError::Unknown { connector: owner, name, known },
-            SettingError::Value { name, value, form, .. } => {
-                SettingError::Value { connector: owner, name, value, form }
+            SettingError::InvalidValue { name, value, form, .. } => {
+                SettingError::InvalidValue { connector: owner, name, value, form }
             }
         }
     }
@@ -66,7 +66,7 @@ impl SettingError {
                 known.extend(more.iter().map(|setting| setting.name));
                 SettingError::Unknown { connector, name, known }
             }
-            value @ SettingError::Value { .. } => value,
+            value @ SettingError::InvalidValue { .. } => value,
         }
     }
 }
@@ -81,7 +81,7 @@ pub trait ConnectorOptions: Any + Send + Sync + fmt::Debug {
     fn connector(&self) -> &'static str;
 
     /// What options there are for users.
-    fn settings(&self) -> &'static [SettingDescription];
+    fn setting_descriptions(&self) -> &'static [SettingDescription];
 
     /// Sets one of them by its name.
     ///
@@ -121,14 +121,19 @@ pub fn name_of_value<T: PartialEq>(names: &[(T, &'static str)], value: &T) -> St
 /// Reads the value of an option: a part of [`settings!`](crate::settings).
 ///
 /// # Errors
-/// [`SettingError::Value`].
+/// [`SettingError::InvalidValue`].
 #[doc(hidden)]
 pub fn parse_setting<T: SettingValue>(
     connector: &'static str,
     name: &'static str,
     text: &str,
 ) -> Result<T, SettingError> {
-    T::from_text(text).ok_or_else(|| SettingError::Value { connector, name, value: text.to_owned(), form: T::FORM })
+    T::from_text(text).ok_or_else(|| SettingError::InvalidValue {
+        connector,
+        name,
+        value: text.to_owned(),
+        form: T::FORM,
+    })
 }
 
 impl SettingValue for bool {
@@ -351,7 +356,7 @@ macro_rules! settings {
                 $connector
             }
 
-            fn settings(&self) -> &'static [$crate::SettingDescription] {
+            fn setting_descriptions(&self) -> &'static [$crate::SettingDescription] {
                 const SETTINGS: &[$crate::SettingDescription] = &[$($crate::SettingDescription {
                     name: stringify!($field),
                     form: <$type as $crate::SettingValue>::FORM,
@@ -377,7 +382,7 @@ macro_rules! settings {
                 Err($crate::SettingError::Unknown {
                     connector: $connector,
                     name: name.to_owned(),
-                    known: self.settings().iter().map(|setting| setting.name).collect(),
+                    known: self.setting_descriptions().iter().map(|setting| setting.name).collect(),
                 })
             }
 
@@ -405,7 +410,7 @@ macro_rules! settings {
     (@all $own:ident; $($included_type:ty)+) => {{
         static ALL: ::std::sync::LazyLock<Vec<$crate::SettingDescription>> = ::std::sync::LazyLock::new(|| {
             let mut all = $own.to_vec();
-            $(all.extend_from_slice($crate::ConnectorOptions::settings(
+            $(all.extend_from_slice($crate::ConnectorOptions::setting_descriptions(
                 &<$included_type as ::std::default::Default>::default(),
             ));)+
             all
@@ -457,7 +462,10 @@ mod tests {
     fn options_that_stores_share_are_found_among_their_own() {
         use crate::ConnectorOptions;
         let mut one = One::default();
-        assert_eq!(one.settings().iter().map(|setting| setting.name).collect::<Vec<_>>(), ["number", "region"]);
+        assert_eq!(
+            one.setting_descriptions().iter().map(|setting| setting.name).collect::<Vec<_>>(),
+            ["number", "region"]
+        );
         one.set("region", "there").unwrap();
         one.set("depth", "2").unwrap();
         assert_eq!((one.shared.region.as_str(), one.depth), ("there", 2));

@@ -53,7 +53,7 @@ impl Connector for Dir {
         Ok(Arc::new(MemoryStore::new()))
     }
 
-    fn linked_locations(&self, _: Option<&Location>, _: &Name, _: LinkedStoreRole) -> Vec<Location> {
+    fn linked_store_candidates(&self, _: Option<&Location>, _: &Name, _: LinkedStoreRole) -> Vec<Location> {
         Vec::new()
     }
 
@@ -197,12 +197,12 @@ fn open(registry: &ConnectorRegistry, text: &str, mode: Mode) -> Result<Arc<dyn 
     let options = registry.resolve_options(&at, &[], &Settings::default(), None)?;
     let max_allocation = AllocationLimit::default();
     let (root, unfilter) = (&ObjectSpec::group(), Arc::new(NoFilters));
-    at.open(&OpenRequest { mode, root, options: &*options, max_allocation, unfilter, registry })
+    at.open(&OpenRequest { mode, root, options: &*options, max_allocation, filter_engine: unfilter, registry })
 }
 
 fn kind(result: Result<Arc<dyn Store>, OpenError>) -> StoreErrorKind {
     match result {
-        Err(OpenError::Store(error)) => error.store_kind().unwrap().clone(),
+        Err(OpenError::Store(error)) => error.store_error_kind().unwrap().clone(),
         other => panic!("{other:?}"),
     }
 }
@@ -223,8 +223,8 @@ fn files_in_memory_are_found_by_their_name() {
     assert!(reader.link(reader.session().root, &"group".into()).unwrap().is_some());
     assert!(reader.writer().is_err());
     assert_eq!(kind(open(&registry, "mem:a", Mode::CreateNew)), StoreErrorKind::AlreadyExists);
-    assert_eq!(connector.names(), [Name::from("a")]);
-    assert!(connector.remove("a") && !connector.remove("a"));
+    assert_eq!(connector.file_names(), [Name::from("a")]);
+    assert!(connector.remove_file("a") && !connector.remove_file("a"));
     assert_eq!(kind(open(&registry, "mem:a", Mode::Read)), StoreErrorKind::NotFound);
 }
 
@@ -240,7 +240,7 @@ fn a_file_in_memory_without_a_name_is_its_makers_alone() {
     let other = open(&registry, "mem:", Mode::CreateNew).unwrap();
     assert!(other.link(other.session().root, &"group".into()).unwrap().is_none());
     assert_eq!(kind(open(&registry, "mem:", Mode::Read)), StoreErrorKind::NotFound);
-    assert!(connector.names().is_empty());
+    assert!(connector.file_names().is_empty());
 }
 
 #[test]
@@ -264,7 +264,7 @@ fn a_file_in_memory_has_one_writer_and_lets_only_followers_in() {
 fn links_in_memory_lead_beside_the_file_first() {
     let connector = MemoryConnector::new();
     let at = |base: &str, name: &str| {
-        let found = connector.linked_locations(Some(&base.into()), &name.into(), LinkedStoreRole::ExternalLink);
+        let found = connector.linked_store_candidates(Some(&base.into()), &name.into(), LinkedStoreRole::ExternalLink);
         found.iter().map(ToString::to_string).collect::<Vec<_>>()
     };
     assert_eq!(at("mem:a", "b"), ["mem:b"]);

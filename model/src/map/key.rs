@@ -16,7 +16,7 @@ pub enum MapKey<'a> {
 
 impl<'a> MapKey<'a> {
     /// The bytes; none for the null string.
-    pub fn bytes(self) -> &'a [u8] {
+    pub fn bytes_or_empty(self) -> &'a [u8] {
         match self {
             MapKey::Null => &[],
             MapKey::Bytes(bytes) => bytes,

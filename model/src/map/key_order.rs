@@ -81,13 +81,13 @@ enum NumberKind {
 
 impl OrderPreservingKeyCodec {
     /// The order of keys of a type.
-    pub fn new(key: &Datatype) -> Self {
-        let whole = match key {
+    pub fn new(key_type: &Datatype) -> Self {
+        let whole = match key_type {
             Datatype::VarLen(t) if t.kind == VarLenKind::Sequence => WholeKey::Sequence(Part::new(&t.base)),
             Datatype::VarLen(_) => WholeKey::Text,
             Datatype::String(t) => match FixedText::new(t) {
                 Some(text) => WholeKey::FixedText(text),
-                None => WholeKey::Element(Part::stored(key)),
+                None => WholeKey::Element(Part::stored(key_type)),
             },
             other => WholeKey::Element(Part::new(other)),
         };
@@ -126,7 +126,7 @@ impl OrderPreservingKeyCodec {
     /// # Errors
     /// As [`OrderPreservingKeyCodec::encode`].
     pub fn encode_to_vec(&self, key: MapKey<'_>) -> Result<Vec<u8>> {
-        let mut ordered = Vec::with_capacity(key.bytes().len() + 1);
+        let mut ordered = Vec::with_capacity(key.bytes_or_empty().len() + 1);
         self.encode(key, &mut ordered)?;
         Ok(ordered)
     }

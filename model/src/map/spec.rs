@@ -7,9 +7,9 @@ use crate::{Datatype, Error, Result, VarLenKind};
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct MapSpec {
     /// The type of the keys.
-    pub key: Datatype,
+    pub key_type: Datatype,
     /// The type of the values.
-    pub value: Datatype,
+    pub value_type: Datatype,
 }
 
 impl MapSpec {
@@ -20,14 +20,14 @@ impl MapSpec {
     /// # Errors
     /// [`Error::Invalid`].
     pub fn check(&self) -> Result<()> {
-        let inner = match &self.key {
+        let inner = match &self.key_type {
             Datatype::VarLen(key) => &*key.base,
             key => key,
         };
         match () {
             () if contains_reference(inner) => refuse("keys of a map contain no references"),
-            () if inner.has_variable_length() => refuse("nothing inside of a key of a map has a variable length"),
-            () if inner.size() == 0 || self.value.size() == 0 => refuse("keys and values of a map have bytes"),
+            () if inner.has_vlen() => refuse("nothing inside of a key of a map has a variable length"),
+            () if inner.size() == 0 || self.value_type.size() == 0 => refuse("keys and values of a map have bytes"),
             () => Ok(()),
         }
     }
@@ -38,8 +38,8 @@ impl MapSpec {
     /// # Errors
     /// [`Error::Invalid`].
     pub fn check_key(&self, key: MapKey<'_>) -> Result<()> {
-        match (&self.key, key) {
-            (Datatype::VarLen(t), key) if t.kind != VarLenKind::Sequence => match key.bytes().contains(&0) {
+        match (&self.key_type, key) {
+            (Datatype::VarLen(t), key) if t.kind != VarLenKind::Sequence => match key.bytes_or_empty().contains(&0) {
                 false => Ok(()),
                 // Programs that end texts with a NUL would read another key.
                 true => refuse("a text with a NUL in it is no key of a map"),
@@ -55,7 +55,7 @@ impl MapSpec {
     /// # Errors
     /// [`Error::Invalid`].
     pub fn check_value(&self, value: &[u8]) -> Result<()> {
-        check_size("a value", &self.value, value)
+        check_size("a value", &self.value_type, value)
     }
 }
 
@@ -115,7 +115,7 @@ mod tests {
     }
 
     fn spec(key: Datatype) -> MapSpec {
-        MapSpec { key, value: number() }
+        MapSpec { key_type: key, value_type: number() }
     }
 
     #[test]
@@ -134,7 +134,7 @@ mod tests {
             array(sequence(number())),
         ] {
             assert!(matches!(spec(bad.clone()).check(), Err(Error::Invalid(_))), "{bad}");
-            MapSpec { key: number(), value: bad }.check().unwrap();
+            MapSpec { key_type: number(), value_type: bad }.check().unwrap();
         }
     }
 
@@ -150,7 +150,7 @@ mod tests {
             texts.check_key(fine).unwrap();
         }
         assert!(texts.check_key(MapKey::Bytes(b"a\0b")).is_err());
-        let lists = MapSpec { key: sequence(number()), value: sequence(number()) };
+        let lists = MapSpec { key_type: sequence(number()), value_type: sequence(number()) };
         lists.check_key(MapKey::Bytes(&[0; 8])).unwrap();
         for bad in [MapKey::Null, MapKey::Bytes(b""), MapKey::Bytes(&[0; 6])] {
             assert!(lists.check_key(bad).is_err(), "{bad:?}");

@@ -62,7 +62,7 @@ impl MemoryChunks {
 }
 
 fn describe_chunk(coord: &ChunkCoord, (filter_mask, bytes): &MemoryChunk) -> StoredChunk {
-    StoredChunk { coord: coord.clone(), offset: None, size: bytes.len() as u64, filter_mask: *filter_mask }
+    StoredChunk { coord: coord.clone(), file_offset: None, size: bytes.len() as u64, filter_mask: *filter_mask }
 }
 
 /// Reads chunks by several threads, the last one first: as a store may whose reads come back in any order.
@@ -116,7 +116,7 @@ impl ChunkStore for MemoryChunks {
         }
         let mut spec = DatasetSpec::clone(&spec);
         if let Dataspace::Simple(shape) = &mut spec.dataspace {
-            shape.resize(&seen);
+            shape.try_resize(&seen);
         }
         Ok(spec.into())
     }

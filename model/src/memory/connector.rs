@@ -16,7 +16,7 @@ use crate::{
 /// Opens files in memory: `mem:` makes one that nobody else can open, `mem:name` one that links and further sessions of
 /// this process find by its name.
 ///
-/// A named file stays until it is replaced or removed ([`MemoryConnector::remove`]), or the last clone of the connector
+/// A named file stays until it is replaced or removed ([`MemoryConnector::remove_file`]), or the last clone of the connector
 /// is gone. A clone has the same files.
 #[derive(Debug, Clone, Default)]
 pub struct MemoryConnector {
@@ -65,9 +65,9 @@ crate::settings! {
 /// The name of a file.
 fn file_name(at: &Location) -> Result<Vec<u8>, OpenError> {
     let Location::Url(url) = at else {
-        return Err(OpenError::Url("a file in memory has no path: mem:NAME is one".to_owned()));
+        return Err(OpenError::InvalidLocation("a file in memory has no path: mem:NAME is one".to_owned()));
     };
-    let rest = url.decoded_path()?;
+    let rest = url.decoded_hier_part()?;
     Ok(rest.strip_prefix(b"//").unwrap_or(&rest).to_vec())
 }
 
@@ -112,12 +112,12 @@ impl MemoryConnector {
     }
 
     /// Forgets a file; sessions that have it open keep it. Returns whether there was one.
-    pub fn remove(&self, name: &str) -> bool {
+    pub fn remove_file(&self, name: &str) -> bool {
         self.files.lock().remove(name.as_bytes()).is_some()
     }
 
     /// The names of the files.
-    pub fn names(&self) -> Vec<Name> {
+    pub fn file_names(&self) -> Vec<Name> {
         self.files.lock().keys().map(|name| Name::from(&**name)).collect()
     }
 }
@@ -165,7 +165,7 @@ impl Connector for MemoryConnector {
     }
 
     /// A file beside the one that names it, then one of just that name.
-    fn linked_locations(&self, base: Option<&Location>, name: &Name, _: LinkedStoreRole) -> Vec<Location> {
+    fn linked_store_candidates(&self, base: Option<&Location>, name: &Name, _: LinkedStoreRole) -> Vec<Location> {
         let Some(name) = name.as_str() else { return Vec::new() };
         let base = base.and_then(|base| String::from_utf8(file_name(base).ok()?).ok()).unwrap_or_default();
         let folder = base.rsplit_once('/').map(|(folder, _)| format!("{folder}/{name}"));

@@ -54,7 +54,7 @@ impl MemoryDataset {
         self.pending.clear();
         self.publish_after.clear();
         if let Dataspace::Simple(shape) = &mut Arc::make_mut(&mut self.spec).dataspace {
-            shape.resize(&self.published);
+            shape.try_resize(&self.published);
         }
     }
 
@@ -189,7 +189,7 @@ impl MemoryDataset {
         let (Layout::Chunked(_), Dataspace::Simple(shape)) = (&spec.layout, &mut spec.dataspace) else {
             return Err(Error::Invalid("only a chunked dataset changes its extent".into()));
         };
-        if !shape.resize(dims) {
+        if !shape.try_resize(dims) {
             return Err(Error::Invalid(format!("{dims:?} is not within the maximum {:?}", shape.max_dims())));
         }
         let Some(grid) = spec.grid_or_single_chunk() else { return Ok(()) };

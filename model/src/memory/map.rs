@@ -20,7 +20,7 @@ pub(super) struct MemoryMap {
 
 impl MemoryMap {
     pub(super) fn new(spec: MapSpec) -> Self {
-        let order = OrderPreservingKeyCodec::new(&spec.key);
+        let order = OrderPreservingKeyCodec::new(&spec.key_type);
         MemoryMap { spec, order, pairs: Arc::default(), published: Arc::default() }
     }
 

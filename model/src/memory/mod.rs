@@ -1,7 +1,7 @@
 //! The reference store: maps and vectors, with which every other store is compared.
 //!
 //! A [`MemoryStore`] is one session on a file that lives as long as a session does. One session writes;
-//! [`MemoryStore::reader`] opens further ones, which see extents as of the writer's last flush and their own last
+//! [`MemoryStore::open_reader`] opens further ones, which see extents as of the writer's last flush and their own last
 //! refresh, just as another process sees a live file.
 
 mod behavior;
@@ -87,7 +87,7 @@ impl MemoryStore {
     }
 
     /// A further session on the same file, which follows the writer ([`Mode::SwmrRead`]).
-    pub fn reader(&self) -> Self {
+    pub fn open_reader(&self) -> Self {
         MemoryStore::open(self.session.access.file.clone(), Mode::SwmrRead)
     }
 
@@ -168,7 +168,7 @@ impl Store for MemoryStore {
             MemoryBody::Dataset(_) => {
                 drop(state);
                 let spec = DatasetSpec::clone(&*self.dataset(id)?.spec()?);
-                return Ok(ObjectSpec { attributes: self.info(id)?.attributes, ..spec.into() });
+                return Ok(ObjectSpec { attributes: self.info(id)?.attribute_storage, ..spec.into() });
             }
         };
         Ok(ObjectSpec { attributes: object.attribute_storage, ..body.into() })
@@ -178,7 +178,12 @@ impl Store for MemoryStore {
         let state = self.lock_to_read()?;
         let object = state.object(id)?;
         let (comment, attributes) = (object.comment.clone(), object.attribute_storage);
-        Ok(ObjectInfo { links: object.hard_links, comment, attributes, ..ObjectInfo::default() })
+        Ok(ObjectInfo {
+            hard_link_count: object.hard_links,
+            comment,
+            attribute_storage: attributes,
+            ..ObjectInfo::default()
+        })
     }
 
     fn link(&self, group: ObjectId, name: &Name) -> Result<Option<Link>> {
@@ -306,8 +311,8 @@ mod tests {
             closed.reopen_for_writing().unwrap()
         }
 
-        fn reader(&self, writer: &MemoryStore) -> Option<MemoryStore> {
-            Some(writer.reader())
+        fn open_reader(&self, writer: &MemoryStore) -> Option<MemoryStore> {
+            Some(writer.open_reader())
         }
     }
 
@@ -318,7 +323,7 @@ mod tests {
             store.fail_after(changes);
         }
 
-        fn recover(&self, died: MemoryStore) -> MemoryStore {
+        fn crash_and_reopen(&self, died: MemoryStore) -> MemoryStore {
             died.fail_after(None);
             died.abandon();
             died.reopen_for_writing().unwrap()
@@ -341,8 +346,8 @@ mod tests {
             closed.reopen_for_writing().unwrap()
         }
 
-        fn reader(&self, writer: &MemoryStore) -> Option<MemoryStore> {
-            Some(writer.reader())
+        fn open_reader(&self, writer: &MemoryStore) -> Option<MemoryStore> {
+            Some(writer.open_reader())
         }
     }
 

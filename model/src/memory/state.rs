@@ -73,7 +73,8 @@ impl MemoryObject {
 
     /// Other objects that live as long as this one does.
     fn owned_objects(self) -> Vec<ObjectId> {
-        let mut held: Vec<_> = self.attributes.into_values().filter_map(|attribute| attribute.committed).collect();
+        let mut held: Vec<_> =
+            self.attributes.into_values().filter_map(|attribute| attribute.committed_datatype).collect();
         match self.body {
             MemoryBody::Group(links) => held.extend(links.by_name.into_values().filter_map(|link| match link.target {
                 LinkTarget::Hard(id) => Some(id),
@@ -209,7 +210,7 @@ impl MemoryState {
     /// Sets an attribute, and returns its previous contents.
     pub(super) fn set_attribute(&mut self, id: ObjectId, attribute: &AttributeData) -> Result<()> {
         attribute.check()?;
-        self.check_committed(attribute.committed, &attribute.datatype)?;
+        self.check_committed(attribute.committed_datatype, &attribute.datatype)?;
         let object = self.object_mut(id)?;
         let creation_order = match object.attributes.get(&attribute.name) {
             Some(old) => old.creation_order,
@@ -222,14 +223,14 @@ impl MemoryState {
         let new = AttributeData { creation_order, ..attribute.clone() };
         let old = object.attributes.insert(attribute.name.clone(), new);
         self.changed.insert(id);
-        self.add_hard_link(attribute.committed)?;
-        self.remove_hard_links(old.and_then(|old| old.committed).into_iter().collect());
+        self.add_hard_link(attribute.committed_datatype)?;
+        self.remove_hard_links(old.and_then(|old| old.committed_datatype).into_iter().collect());
         Ok(())
     }
 
     pub(super) fn remove_attribute(&mut self, id: ObjectId, name: &Name) -> Result<()> {
         let removed = self.object_mut(id)?.attributes.remove(name).ok_or_else(|| Error::NotFound(name.clone()))?;
-        self.remove_hard_links(removed.committed.into_iter().collect());
+        self.remove_hard_links(removed.committed_datatype.into_iter().collect());
         self.changed.insert(id);
         Ok(())
     }

@@ -8,12 +8,12 @@ use crate::Block;
 
 /// The boxes that a run of elements is made of, in order, in a chunk of these sides (`[rank]`, elements): the largest
 /// that there are.
-pub fn split_run_into_blocks(sides: &[u64], run: Range<u64>) -> impl Iterator<Item = Block> {
-    let strides = row_major_strides(sides);
+pub fn split_run_into_blocks(chunk_dims: &[u64], run: Range<u64>) -> impl Iterator<Item = Block> {
+    let strides = row_major_strides(chunk_dims);
     let mut at = run.start;
     iter::from_fn(move || {
         let left = run.end.checked_sub(at).filter(|left| *left > 0)?;
-        let start: SelectDims = strides.iter().zip(sides).map(|(stride, side)| at / stride % side).collect();
+        let start: SelectDims = strides.iter().zip(chunk_dims).map(|(stride, side)| at / stride % side).collect();
         // The slowest dimension along which whole steps begin here.
         let fits = |stride: &u64| at.is_multiple_of(*stride) && left >= *stride;
         let Some(dim) = strides.iter().position(fits) else {
@@ -21,19 +21,19 @@ pub fn split_run_into_blocks(sides: &[u64], run: Range<u64>) -> impl Iterator<It
             at = run.end;
             return Some(Block { start, count: SelectDims::new() });
         };
-        let steps = (left / strides[dim]).min(sides[dim] - start[dim]);
-        let mut count = SelectDims::from_elem(1, sides.len());
+        let steps = (left / strides[dim]).min(chunk_dims[dim] - start[dim]);
+        let mut count = SelectDims::from_elem(1, chunk_dims.len());
         count[dim] = steps;
-        count[dim + 1..].copy_from_slice(&sides[dim + 1..]);
+        count[dim + 1..].copy_from_slice(&chunk_dims[dim + 1..]);
         at += steps * strides[dim];
         Some(Block { start, count })
     })
 }
 
 /// The box that runs make in a chunk of these sides, if they make one.
-pub fn strided_run_as_block(sides: &[u64], runs: &StridedRuns) -> Option<Block> {
+pub fn strided_run_as_block(chunk_dims: &[u64], runs: &StridedRuns) -> Option<Block> {
     let mut boxes = split_run_into_blocks(
-        sides,
+        chunk_dims,
         runs.first_run.offset_in_chunk..runs.first_run.offset_in_chunk + runs.first_run.len,
     );
     let mut block = boxes.next()?;
@@ -45,10 +45,10 @@ pub fn strided_run_as_block(sides: &[u64], runs: &StridedRuns) -> Option<Block> 
     }
     let is_axis = |dim: &usize| {
         block.count[..=*dim].iter().all(|count| *count == 1)
-            && row_major_strides(sides)[*dim] == runs.stride_in_chunk
-            && block.start[*dim].checked_add(runs.count).is_some_and(|end| end <= sides[*dim])
+            && row_major_strides(chunk_dims)[*dim] == runs.stride_in_chunk
+            && block.start[*dim].checked_add(runs.count).is_some_and(|end| end <= chunk_dims[*dim])
     };
-    let axis = (0..sides.len()).find(is_axis)?;
+    let axis = (0..chunk_dims.len()).find(is_axis)?;
     block.count[axis] = runs.count;
     Some(block)
 }

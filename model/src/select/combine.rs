@@ -61,7 +61,7 @@ impl BoundSelection {
     /// The elements of both selections, in row-major order.
     ///
     /// # Errors
-    /// [`SelectionError::ExtentMismatch`] if they are of different extents, [`SelectionError::TooManySpans`].
+    /// [`SelectionError::DifferentExtents`] if they are of different extents, [`SelectionError::TooManySpans`].
     pub fn or(&self, other: &BoundSelection) -> Result<BoundSelection, SelectionError> {
         self.combine(other, |here, there| here || there)
     }
@@ -147,7 +147,7 @@ impl BoundSelection {
 
     fn combine(&self, other: &BoundSelection, rule: CombineRule) -> Result<BoundSelection, SelectionError> {
         if self.extent != other.extent {
-            return Err(SelectionError::ExtentMismatch);
+            return Err(SelectionError::DifferentExtents);
         }
         let (here, there) = (self.spans()?, other.spans()?);
         let spans = if self.extent.is_empty() {
@@ -188,7 +188,7 @@ impl BoundSelection {
                     let ranges = regular.ranges(dim).map(|(lo, hi)| Ok((lo, hi, below.clone())));
                     below = Some(Arc::new(SpanNode::new(ranges)?));
                 }
-                let root = below.ok_or(SelectionError::TooManyElements)?;
+                let root = below.ok_or(SelectionError::ElementCountOverflow)?;
                 Ok(SpanTree { root, scalar: false })
             }
         }

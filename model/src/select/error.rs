@@ -50,7 +50,7 @@ pub enum SelectionError {
     NewAxis,
     /// A mask has another shape than the extent, or another number of elements.
     #[error("a mask of shape {mask:?} does not fit the extent {extent:?}")]
-    MaskShape {
+    MaskShapeMismatch {
         /// The shape of the mask (elements); its length, if it has no shape.
         mask: Vec<u64>,
         /// The extent (`[rank]`, elements).
@@ -58,7 +58,7 @@ pub enum SelectionError {
     },
     /// The blocks of a hyperslab overlap, or its stride is zero.
     #[error("the blocks of the hyperslab overlap in dimension {dim}: stride {stride}, block {block}")]
-    Overlap {
+    HyperslabBlocksOverlap {
         /// The dimension.
         dim: usize,
         /// From block to block (elements).
@@ -68,10 +68,10 @@ pub enum SelectionError {
     },
     /// Two selections that are to be combined have different extents.
     #[error("selections of different extents cannot be combined")]
-    ExtentMismatch,
+    DifferentExtents,
     /// The number of elements does not fit 64 bits.
     #[error("the selection has more elements than can be counted")]
-    TooManyElements,
+    ElementCountOverflow,
     /// The union of blocks falls into too many pieces.
     #[error("the union of blocks falls into more than {0} pieces")]
     TooManySpans(usize),

@@ -35,7 +35,7 @@ impl Pattern {
         }
         let out = |end| SelectionError::OutOfBounds { dim, end, extent };
         if count > 1 && (stride < block || stride == 0) {
-            return Err(SelectionError::Overlap { dim, stride, block });
+            return Err(SelectionError::HyperslabBlocksOverlap { dim, stride, block });
         }
         if count == UNLIMITED || block == UNLIMITED {
             let pattern = Pattern { start, stride: stride.max(block), block, skip: 0, len: UNLIMITED, list: None };

@@ -74,7 +74,7 @@ impl RegularSelection {
             return Ok(0);
         }
         let product = self.patterns.iter().try_fold(1u64, |n, pattern| n.checked_mul(pattern.len));
-        product.ok_or(SelectionError::TooManyElements)
+        product.ok_or(SelectionError::ElementCountOverflow)
     }
 
     /// How the selected elements lie in a chunk; `None` if there are none.

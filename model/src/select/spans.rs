@@ -50,7 +50,7 @@ impl SpanNode {
         self.elements = (hi - lo)
             .checked_mul(span.weight())
             .and_then(|n| n.checked_add(self.elements))
-            .ok_or(SelectionError::TooManyElements)?;
+            .ok_or(SelectionError::ElementCountOverflow)?;
         match self.spans.last_mut() {
             Some(last) if last.hi == lo && last.below == span.below => {
                 last.hi = hi;

@@ -29,7 +29,7 @@ pub fn check(path: &Path, how: &OpenRequest<'_>, what: StoreCheckOptions) -> Res
     let options = CheckOptions {
         reports_leaks: what.find_lost_domains,
         unfilters_chunks: what.verify_data,
-        filters: Some(&*how.unfilter),
+        filters: Some(&*how.filter_engine),
         max_chunk_bytes: how.max_allocation.bytes(),
         ..CheckOptions::default()
     };
@@ -50,8 +50,8 @@ fn check_as(path: &Path, options: CheckOptions<'_>) -> Result<FileCheckReport> {
 
 /// Whether a process writes the file while others may follow.
 fn is_live(path: &Path) -> Result<bool> {
-    let found = h5live_swmr::diagnose(path)?;
-    Ok(matches!(found.condition, FileOpenState::OpenForWriting { live: true, .. }))
+    let found = h5live_swmr::diagnose_open_state(path)?;
+    Ok(matches!(found.open_state, FileOpenState::OpenForWriting { live: true, .. }))
 }
 
 fn store_report(report: FileCheckReport) -> StoreCheckReport {

@@ -23,13 +23,13 @@ fn a_url_of_a_native_file_is_a_path() {
     }
     let refused = NativeConnector::path(&Location::from("file://host/data")).unwrap_err();
     assert_eq!(refused.to_string(), "a file on another machine: file:///PATH is one on this machine");
-    assert!(matches!(NativeConnector::path(&Location::from("mem:x")), Err(OpenError::Url(_))));
+    assert!(matches!(NativeConnector::path(&Location::from("mem:x")), Err(OpenError::InvalidLocation(_))));
 }
 
 #[test]
 fn every_option_can_be_set_by_its_default_as_text() {
     let mut options = Native::default();
-    for setting in Native::default().settings() {
+    for setting in Native::default().setting_descriptions() {
         let text = options.get(setting.name).unwrap();
         options.set(setting.name, &text).unwrap();
         assert!(!setting.help.is_empty() && !setting.form.is_empty(), "{}", setting.name);
@@ -41,7 +41,7 @@ fn every_option_can_be_set_by_its_default_as_text() {
 fn options_that_only_stores_above_set_are_not_listed() {
     let mut options = Native::default();
     for name in ["takes_turns", "leaves_live", "left_whole"] {
-        assert!(options.settings().iter().all(|setting| setting.name != name));
+        assert!(options.setting_descriptions().iter().all(|setting| setting.name != name));
         assert_eq!(options.get(name).as_deref(), Some("no"));
         options.set(name, "yes").unwrap();
         assert_eq!(options.get(name).as_deref(), Some("yes"));
@@ -54,10 +54,11 @@ fn options_that_only_stores_above_set_are_not_listed() {
 #[test]
 fn names_in_links_are_paths_as_they_are() {
     let base = Location::from("native:/data/a.h5");
-    let found = NativeConnector.linked_locations(Some(&base), &"100%25:b.h5".into(), LinkedStoreRole::ExternalLink);
+    let found =
+        NativeConnector.linked_store_candidates(Some(&base), &"100%25:b.h5".into(), LinkedStoreRole::ExternalLink);
     assert!(found.contains(&Location::Path("/data/100%25:b.h5".into())));
     assert_eq!(found.last(), Some(&Location::Path("100%25:b.h5".into())));
-    let found = NativeConnector.linked_locations(Some(&base), &"/x/b.h5".into(), LinkedStoreRole::VirtualSource);
+    let found = NativeConnector.linked_store_candidates(Some(&base), &"/x/b.h5".into(), LinkedStoreRole::VirtualSource);
     assert_eq!(found.first(), Some(&Location::Path("/x/b.h5".into())));
     assert!(found.contains(&Location::Path("/data/b.h5".into())));
 }
@@ -91,7 +92,7 @@ fn peeked(options: &OpenOptions) -> [Option<bool>; 3] {
     };
     let peek = |name: &str| {
         file.commit(h5live_model::ObjectScope::All, h5live_model::PublishLevel::Visible).unwrap();
-        NativeConnector.peek_root(&PathProbe::new(&path), &[name.into()], &["attribute".into()])
+        NativeConnector.peek_root_has_any(&PathProbe::new(&path), &[name.into()], &["attribute".into()])
     };
     link("wanted");
     let few = [peek("wanted"), peek("other")];

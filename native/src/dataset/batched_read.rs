@@ -48,7 +48,7 @@ impl NativeDataset {
             };
             let part = wanted.byte_range.clone().unwrap_or(0..chunk.size);
             limit.check(part.end.saturating_sub(part.start))?;
-            match chunk.offset {
+            match chunk.file_offset {
                 Some(offset) => {
                     ranges.push(offset.saturating_add(part.start)..offset.saturating_add(part.end));
                     found.push(FoundChunk { number, chunk });

@@ -176,7 +176,7 @@ fn create_storage(session: &NativeSession, spec: &DatasetSpec, elements: Option<
 /// the space would be taken for addresses in a heap.
 fn stored_fill(spec: &DatasetSpec) -> Fill {
     let mut fill = spec.fill.clone();
-    if spec.datatype.has_variable_length() && fill.time == FillTime::IfSet && fill.value == FillValue::Default {
+    if spec.datatype.has_vlen() && fill.time == FillTime::IfSet && fill.value == FillValue::Default {
         fill.time = FillTime::Allocation;
     }
     fill

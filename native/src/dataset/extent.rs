@@ -112,7 +112,7 @@ impl NativeDataset {
             let (found, mut dropped) = (outside.len(), 0);
             let operation = cache.begin_atomic_change();
             for chunk in outside {
-                if let (Some(offset), true) = (chunk.offset, state.layout.remove_chunk(&chunk.coord)?) {
+                if let (Some(offset), true) = (chunk.file_offset, state.layout.remove_chunk(&chunk.coord)?) {
                     cache.free_raw(Some(Owner::new(self.shared.header_addr)), Addr::new(offset), chunk.size);
                     dropped += 1;
                 }
@@ -132,7 +132,7 @@ impl NativeDataset {
         let end = cache.storage().len().map_err(Error::io("ask for the length of the file"))?;
         let mut cleared = 0;
         let mut clear = |chunk: StoredChunk| {
-            let at = chunk.offset.map_or(Addr::UNDEFINED, Addr::new);
+            let at = chunk.file_offset.map_or(Addr::UNDEFINED, Addr::new);
             cache.check_memory_limit(at, chunk.size)?;
             let bytes = state.spec.repeated_fill_value(chunk.size as usize);
             self.overwrite_chunk(state, at, (0, bytes), ReplacedBytesVisibility::BeyondExtent)?;
@@ -144,7 +144,7 @@ impl NativeDataset {
         };
         let mut done = Ok(());
         self.for_each_chunk_outside(state, dims, &mut |chunk| {
-            if chunk.offset.is_none_or(|at| at >= end) {
+            if chunk.file_offset.is_none_or(|at| at >= end) {
                 return false;
             }
             done = clear(chunk);

@@ -13,7 +13,7 @@ pub(super) fn resize_spec(spec: &mut DatasetSpec, dims: &[u64]) -> bool {
     match &mut spec.dataspace {
         Dataspace::Simple(shape) => {
             let grows = matches!(spec.layout, Layout::Chunked(_) | Layout::External(_) | Layout::Virtual(_));
-            grows && shape.resize(dims)
+            grows && shape.try_resize(dims)
         }
         _ => false,
     }

@@ -11,7 +11,7 @@ use h5live_cache::{FileStorage, Storage};
 use h5live_format::messages::ExternalFiles;
 use h5live_format::{LocalHeapData, LocalHeapPrefix};
 use h5live_model::{ExternalPiece, Name};
-use h5live_swmr::{FileReplacement, locate_superblock};
+use h5live_swmr::{ReplacementLock, locate_superblock};
 
 use crate::header::CachedHeader;
 use crate::{Error, Result};
@@ -164,7 +164,7 @@ impl ExternalRawFiles {
 fn refuse_live_hdf5(name: &Path, path: &Path, file: &FileStorage) -> Result<()> {
     match locate_superblock(file) {
         Err(h5live_swmr::Error::NotHdf5) => Ok(()),
-        _ => match FileReplacement::claim(path) {
+        _ => match ReplacementLock::claim(path) {
             Err(source) => Err(Error::RawFileIsHdf5 { file: name.to_owned(), source }),
             Ok(_) => Ok(()),
         },

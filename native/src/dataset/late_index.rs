@@ -51,7 +51,7 @@ impl NativeDataset {
         if !before.may_lack_published_index() || *missed == dims(&before) {
             return Ok(!before.layout.lacks_chunk_index_yet());
         }
-        self.session.retry.poll_with_backoff(|| {
+        self.session.retry.poll_briefly(|| {
             let is_last = !self.session.may_have_live_writer()?;
             self.reload_header()?;
             Ok::<_, Error>(is_last || !self.state().may_lack_published_index())

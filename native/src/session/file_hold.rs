@@ -8,8 +8,8 @@ use std::time::Duration;
 use h5live_cache::{Clock, Storage};
 use h5live_model::{Mode, WriterLiveness};
 use h5live_swmr::{
-    Error as SwmrError, FileChangeDetector, LockAttempt, LockHandle, LockKind, LockYield, RetryError, RetryPolicy,
-    read_superblock,
+    Error as SwmrError, ForeignFileChangeDetector, LockAttempt, LockHandle, LockKind, LockYieldRegistration,
+    RetryPolicy, RetryableError, read_superblock,
 };
 
 use super::flush_times::nanos;
@@ -28,7 +28,7 @@ pub(super) const FLUSH_CHECK_INTERVAL: Duration = Duration::from_millis(2);
 pub(crate) struct FileHold {
     path: PathBuf,
     lock: Arc<LockHandle>,
-    opened_file: Arc<FileChangeDetector>,
+    opened_file: Arc<ForeignFileChangeDetector>,
     /// Whether the record lock that stands for a live writer was taken.
     has_liveness_lock: bool,
     /// The clock of the session.
@@ -36,12 +36,18 @@ pub(crate) struct FileHold {
     /// When it was last seen that others are kept out (nanoseconds of the clock).
     checked_at: AtomicU64,
     /// Of a follower, once it has kept others out: it lets SWMR writers through.
-    lock_yield: OnceLock<Option<LockYield>>,
+    lock_yield: OnceLock<Option<LockYieldRegistration>>,
 }
 
 impl FileHold {
     /// The hold of a session of this mode on the file at `path`, which was opened and locked.
-    pub fn new(path: &Path, lock: Arc<LockHandle>, opened: Arc<FileChangeDetector>, mode: Mode, clock: Clock) -> Self {
+    pub fn new(
+        path: &Path,
+        lock: Arc<LockHandle>,
+        opened: Arc<ForeignFileChangeDetector>,
+        mode: Mode,
+        clock: Clock,
+    ) -> Self {
         let has_liveness_lock = mode.writes() && lock.is_liveness_locked();
         let (checked_at, lock_yield) = (AtomicU64::new(NEVER_CHECKED), OnceLock::new());
         FileHold { path: path.to_owned(), lock, opened_file: opened, has_liveness_lock, clock, checked_at, lock_yield }
@@ -58,7 +64,7 @@ impl FileHold {
     }
 
     /// The error, or the change of the file by another program that explains it.
-    pub fn truncation_or<E: RetryError>(&self, error: E) -> E {
+    pub fn truncation_or<E: RetryableError>(&self, error: E) -> E {
         self.opened_file.truncation_or(error)
     }
 
@@ -107,7 +113,7 @@ impl FileHold {
     pub fn adjust_lock_for_readers(&self, has_generations: bool) -> Result<()> {
         match has_generations {
             true => self.lock.acquire_generation_lock().map_err(Error::io("show readers that they can follow")),
-            false => self.lock.release_for_readers().map_err(Error::io("unlock the file")),
+            false => self.lock.release_flock_for_readers().map_err(Error::io("unlock the file")),
         }
     }
 
@@ -119,8 +125,8 @@ impl FileHold {
     pub fn writer_liveness_with_relock(&self, storage: &dyn Storage, retry: &RetryPolicy) -> Result<WriterLiveness> {
         let superblock = retry.retry(|| read_superblock(storage, 0))?;
         if superblock.status.allows_concurrent_readers() {
-            self.opened_file.check_path_and_announced_len()?;
-            return Ok(self.lock.writer_liveness());
+            self.opened_file.check_path_and_not_truncated()?;
+            return Ok(self.lock.probe_writer_liveness());
         }
         self.lock.forget_seen_liveness_lock();
         self.opened_file.check_not_truncated()?;
@@ -143,8 +149,8 @@ impl FileHold {
 
     /// Releases the lock that this session holds as a follower when a SWMR writer waits for it.
     pub fn let_swmr_writers_through(&self) {
-        if self.lock_yield.get_or_init(|| LockYield::new(&self.lock)).is_some() {
-            self.lock.set_yielding();
+        if self.lock_yield.get_or_init(|| LockYieldRegistration::new(&self.lock)).is_some() {
+            self.lock.announce_yielding();
         }
     }
 
@@ -154,7 +160,7 @@ impl FileHold {
     /// If the superblock cannot be read.
     pub fn may_have_live_writer(&self, storage: &dyn Storage, retry: &RetryPolicy) -> Result<bool> {
         let superblock = retry.retry(|| read_superblock(storage, 0))?;
-        Ok(superblock.status.allows_concurrent_readers() && self.lock.may_be_written())
+        Ok(superblock.status.allows_concurrent_readers() && self.lock.may_have_writer())
     }
 
     /// Gives up the file, after its storage was closed.
@@ -162,7 +168,7 @@ impl FileHold {
     /// # Errors
     /// If it cannot be unlocked.
     pub fn release_file(&self, has_generation_lock: bool) -> Result<()> {
-        self.lock.close_written_file();
+        self.lock.release_liveness_lock();
         if has_generation_lock {
             self.lock.release_generation_lock().map_err(Error::io("unlock the file"))?;
         }

@@ -88,7 +88,7 @@ impl NativeSession {
         stats.writes = totals.writes;
         stats.hits = totals.hits;
         stats.misses = totals.misses;
-        stats.torn = counts.torn.load(Ordering::Relaxed);
+        stats.torn = counts.retried_operations.load(Ordering::Relaxed);
         stats.retries = counts.retries.load(Ordering::Relaxed);
         stats.flushes = totals.flushes;
         let resting = self.cache.space().quarantined_space();

@@ -119,7 +119,7 @@ impl FollowerPolicy {
         }
         match space.bytes_awaiting_no_readers() {
             bytes if bytes > limit => {
-                Err(SwmrError::TooMuchResting { bytes, limit, openers: lock.other_openers() }.into())
+                Err(SwmrError::TooMuchUnreclaimed { bytes, limit, openers: lock.other_openers() }.into())
             }
             _ => Ok(()),
         }

@@ -27,7 +27,7 @@ fn set(file: &NativeFile, number: u32, value: u32) {
     let attribute = AttributeData {
         name: name(number),
         datatype: Datatype::integer(4, ByteOrder::Little, Sign::Signed),
-        committed: None,
+        committed_datatype: None,
         dataspace: Dataspace::Simple(Shape::fixed(&[1])),
         value: value.to_le_bytes().to_vec(),
         creation_order: None,

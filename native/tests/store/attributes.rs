@@ -56,7 +56,7 @@ fn set(file: &NativeFile, group: ObjectId, number: u32, value: Vec<u8>) {
     let attribute = AttributeData {
         name: name(number),
         datatype: Datatype::integer(4, ByteOrder::Little, Sign::Signed),
-        committed: None,
+        committed_datatype: None,
         dataspace: Dataspace::Simple(Shape::fixed(&[value.len() as u64 / 4])),
         value,
         creation_order: None,

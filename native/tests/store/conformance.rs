@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use h5live_cache::{FaultyStorage, InjectedFailure};
 use h5live_checker::file::{CheckOptions, check_path_with};
 use h5live_model::Store;
-use h5live_model::conformance::{self, ChecksumCoverage, DamagedStoreFixture, FaultyStoreFixture, StoreFixture};
+use h5live_model::conformance::{self, ChecksumCoverage, DamageableStoreFixture, FaultyStoreFixture, StoreFixture};
 use h5live_native::{LibVer, MemoryStorage, Mode, NativeFile, OpenOptions};
 
 struct Files {
@@ -46,21 +46,21 @@ impl StoreFixture for Files {
         self.open(Mode::Write)
     }
 
-    fn reader(&self, _writer: &NativeFile) -> Option<NativeFile> {
+    fn open_reader(&self, _writer: &NativeFile) -> Option<NativeFile> {
         Some(self.open(Mode::SwmrRead))
     }
 }
 
-impl DamagedStoreFixture for Files {
-    fn files(&self) -> Vec<PathBuf> {
+impl DamageableStoreFixture for Files {
+    fn closed_store_files(&self) -> Vec<PathBuf> {
         vec![self.last()]
     }
 
-    fn open_damaged(&self) -> h5live_model::Result<NativeFile> {
+    fn reopen_read_only(&self) -> h5live_model::Result<NativeFile> {
         Ok(NativeFile::open(&self.last(), &OpenOptions { mode: Mode::Read, ..OpenOptions::default() })?)
     }
 
-    fn checksums(&self) -> ChecksumCoverage {
+    fn checksum_coverage(&self) -> ChecksumCoverage {
         match self.profile {
             // Headers of the first version and symbol tables have none.
             LibVer::Earliest => ChecksumCoverage::None,
@@ -112,7 +112,7 @@ impl StoreFixture for FailingFiles {
         self.open(self.image(), Mode::Write)
     }
 
-    fn reader(&self, _writer: &NativeFile) -> Option<NativeFile> {
+    fn open_reader(&self, _writer: &NativeFile) -> Option<NativeFile> {
         // A storage in memory has one session. What another process sees is what is left when the writer dies.
         None
     }
@@ -127,7 +127,7 @@ impl FaultyStoreFixture for FailingFiles {
         }
     }
 
-    fn recover(&self, _died: NativeFile) -> NativeFile {
+    fn crash_and_reopen(&self, _died: NativeFile) -> NativeFile {
         // Before the session is dropped, which would write the rest.
         self.open(self.image(), Mode::Write)
     }

@@ -50,7 +50,7 @@ fn attribute(number: u32) -> AttributeData {
     AttributeData {
         name: name(number),
         datatype: Datatype::integer(1, ByteOrder::Little, Sign::Unsigned),
-        committed: None,
+        committed_datatype: None,
         dataspace: Dataspace::Simple(Shape::fixed(&[len.into()])),
         value: vec![number as u8; len as usize],
         creation_order: None,

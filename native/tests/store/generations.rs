@@ -12,7 +12,7 @@ use h5live_model::{
     NewObject, ObjectScope, ObjectSpec, PublishLevel, Shape, Sign, Store, StoreWriter, UNLIMITED, WriterLiveness,
 };
 use h5live_native::{Error, LibVer, Mode, NativeFile, OpenOptions, RetryPolicy, repair};
-use h5live_swmr::{Error as SwmrError, FileOpenState, GenerationReadEvent, OpenConflict, diagnose};
+use h5live_swmr::{Error as SwmrError, FileOpenState, GenerationReadEvent, OpenConflict, diagnose_open_state};
 
 const OLD: [LibVer; 2] = [LibVer::Earliest, LibVer::V18];
 
@@ -62,7 +62,7 @@ fn attribute(name: &str, value: u8) -> AttributeData {
     AttributeData {
         name: name.into(),
         datatype: Datatype::integer(1, ByteOrder::Little, Sign::Unsigned),
-        committed: None,
+        committed_datatype: None,
         dataspace: Dataspace::Simple(Shape::fixed(&[1])),
         value: vec![value],
         creation_order: None,
@@ -123,7 +123,7 @@ fn everything_that_is_flushed_is_followed() {
         writer.close().unwrap();
         assert_eq!(rows(&seen), 150);
         assert!(reader.liveness().unwrap() == WriterLiveness::AtRest);
-        assert_eq!(diagnose(&path).unwrap().condition, FileOpenState::Closed);
+        assert_eq!(diagnose_open_state(&path).unwrap().open_state, FileOpenState::Closed);
         // It takes the file for one that nobody changes, and sees to it.
         assert!(matches!(open(&path, Mode::SwmrWrite), Err(Error::Swmr(SwmrError::InUse { .. }))));
         drop((seen, reader));
@@ -159,7 +159,7 @@ fn a_dead_writer_is_replaced_under_its_readers() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("live.h5");
         die(&path, profile, 5);
-        assert_eq!(diagnose(&path).unwrap().condition, FileOpenState::Abandoned { live: true });
+        assert_eq!(diagnose_open_state(&path).unwrap().open_state, FileOpenState::Abandoned { live: true });
         let reader = open(&path, Mode::SwmrRead).unwrap();
         let seen = dataset(&reader, "data");
         assert_eq!(rows(&seen), 5);
@@ -197,8 +197,8 @@ fn a_repaired_file_ends_where_it_did() {
         let path = folder.path().join("live.h5");
         die(&path, profile, 5);
         assert!(repair(&path, &OpenOptions::default()).unwrap().changed());
-        let found = diagnose(&path).unwrap();
-        assert_eq!((found.condition, found.length), (FileOpenState::Closed, found.announced));
+        let found = diagnose_open_state(&path).unwrap();
+        assert_eq!((found.open_state, found.length), (FileOpenState::Closed, found.announced_length));
         assert_eq!(rows(&dataset(&open(&path, Mode::Read).unwrap(), "data")), 5);
     }
 }

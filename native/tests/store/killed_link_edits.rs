@@ -47,7 +47,7 @@ fn attribute(number: u32, seed: u32) -> AttributeData {
     AttributeData {
         name: attribute_name(number),
         datatype: Datatype::integer(1, ByteOrder::Little, Sign::Unsigned),
-        committed: None,
+        committed_datatype: None,
         dataspace: Dataspace::Simple(Shape::fixed(&[value.len() as u64])),
         value,
         creation_order: None,

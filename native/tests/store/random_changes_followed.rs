@@ -223,7 +223,7 @@ fn change(file: &NativeFile, random: &mut Random, serial: u64) {
             let attribute = AttributeData {
                 name: name("attribute", random.below(30)),
                 datatype: byte(),
-                committed: None,
+                committed_datatype: None,
                 dataspace,
                 value,
                 creation_order: None,

@@ -92,7 +92,7 @@ fn a_chunk_that_was_found_before_it_was_replaced_has_moved() {
     let old = data.locate(&coord(0)).unwrap().unwrap();
     store(&file, &*data, 0, 2);
     store(&file, &*data, 1, 3);
-    assert_eq!(data.locate(&coord(1)).unwrap().unwrap().offset, old.offset, "the space is used again");
+    assert_eq!(data.locate(&coord(1)).unwrap().unwrap().file_offset, old.file_offset, "the space is used again");
     let mut bytes = vec![0; STORED];
     let read = data.read(&old, 0, &mut bytes);
     assert!(matches!(read, Err(Error::Moved)), "{read:?}, {}", bytes[0]);
@@ -114,8 +114,8 @@ fn space_of_a_chunk_is_not_used_again_while_a_thread_reads_it() {
     let mut bytes = vec![0; STORED];
     data.read(&old, 0, &mut bytes).unwrap();
     assert_eq!(bytes, [1; STORED], "the old chunk is whole");
-    assert_ne!(data.locate(&coord(1)).unwrap().unwrap().offset, old.offset);
+    assert_ne!(data.locate(&coord(1)).unwrap().unwrap().file_offset, old.file_offset);
     store(&file, &*data, 1, 4);
-    let reused = data.locate(&coord(1)).unwrap().unwrap().offset;
-    assert_eq!(reused, old.offset, "when the read is over, the space is used again");
+    let reused = data.locate(&coord(1)).unwrap().unwrap().file_offset;
+    assert_eq!(reused, old.file_offset, "when the read is over, the space is used again");
 }

@@ -14,7 +14,7 @@ use h5live_model::{
     read_blob,
 };
 use h5live_native::{Clock, Error, LibVer, Mode, MutantOptions, NativeFile, OpenOptions, RetryPolicy, repair};
-use h5live_swmr::{Error as SwmrError, FileOpenState, diagnose};
+use h5live_swmr::{Error as SwmrError, FileOpenState, diagnose_open_state};
 
 fn options(mode: Mode) -> OpenOptions {
     OpenOptions { mode, ..OpenOptions::default() }
@@ -102,14 +102,14 @@ fn a_repaired_file_is_as_one_that_was_closed() {
     let path = folder.path().join("file.h5");
     for headroom in [0, 128 << 20] {
         let clean = die(&path, &OpenOptions { eof_headroom_bytes: headroom, ..options(Mode::Create) });
-        let before = diagnose(&path).unwrap();
-        assert_eq!(before.condition, FileOpenState::Abandoned { live: true });
-        assert!(before.needs_repair() && before.announced >= clean.max(headroom));
+        let before = diagnose_open_state(&path).unwrap();
+        assert_eq!(before.open_state, FileOpenState::Abandoned { live: true });
+        assert!(before.needs_repair() && before.announced_length >= clean.max(headroom));
         assert!(NativeFile::open(&path, &options(Mode::Read)).is_ok(), "readers need no repair");
         let done = repair(&path, &OpenOptions::default()).unwrap();
         assert_eq!(done.before, before);
-        assert_eq!(done.after.condition, FileOpenState::Closed);
-        assert_eq!(done.after.length, done.after.announced);
+        assert_eq!(done.after.open_state, FileOpenState::Closed);
+        assert_eq!(done.after.length, done.after.announced_length);
         assert!(done.after.length <= clean, "{} of {clean}", done.after.length);
         assert!(!done.after.needs_repair() && !repair(&path, &OpenOptions::default()).unwrap().changed());
         let file = NativeFile::open(&path, &options(Mode::Read)).unwrap();
@@ -143,12 +143,12 @@ fn a_file_that_is_being_written_is_not_repaired() {
     let path = folder.path().join("file.h5");
     let file = NativeFile::open(&path, &options(Mode::Create)).unwrap();
     file.start_swmr().unwrap();
-    if let FileOpenState::OpenForWriting { live, .. } = diagnose(&path).unwrap().condition {
+    if let FileOpenState::OpenForWriting { live, .. } = diagnose_open_state(&path).unwrap().open_state {
         assert!(live);
         assert!(matches!(repair(&path, &OpenOptions::default()), Err(Error::Swmr(SwmrError::InUse { .. }))));
     }
     file.close().unwrap();
-    assert_eq!(diagnose(&path).unwrap().condition, FileOpenState::Closed);
+    assert_eq!(diagnose_open_state(&path).unwrap().open_state, FileOpenState::Closed);
 }
 
 /// On a machine with many processes, looking through all of them is most of what a refusal costs.

@@ -120,7 +120,7 @@ fn a_chunk_that_was_replaced_is_looked_up_again() {
     other.write_whole(&at, 0, &[3; 1000]).unwrap();
     other.publish(PublishLevel::Visible).unwrap();
     let used_again = other.locate(&at).unwrap().unwrap();
-    assert_eq!(used_again.offset, old.offset, "the test is about space that is used again");
+    assert_eq!(used_again.file_offset, old.file_offset, "the test is about space that is used again");
     let moved = seen.read(&old, 0, &mut [0; 1000]);
     assert!(matches!(moved, Err(Error::Moved)), "{moved:?}");
     assert_eq!(read(&seen, &at).unwrap().unwrap(), [2; 1200]);

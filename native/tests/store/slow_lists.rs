@@ -71,7 +71,7 @@ fn add(writer: &NativeFile, group: ObjectId, items: usize) {
         let value = AttributeData {
             name: name(n),
             datatype: Datatype::integer(8, ByteOrder::Little, Sign::Unsigned),
-            committed: None,
+            committed_datatype: None,
             dataspace: Dataspace::Scalar,
             value: n.to_le_bytes().into(),
             creation_order: None,

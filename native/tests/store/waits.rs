@@ -56,7 +56,7 @@ fn walk(path: &Path, mode: Mode) -> (u64, u64, usize) {
         counted.number.fetch_add(u64::from(!wait.is_zero()), Ordering::Relaxed);
         counted.micros.fetch_add(wait.as_micros().try_into().unwrap(), Ordering::Relaxed);
     });
-    let policy = policy.with_budget(budget);
+    let policy = policy.with_wait_budget(budget);
     let clock = Clock::new(|| Duration::ZERO);
     let file = NativeFile::open(path, &OpenOptions { mode, retry: policy, clock, ..OpenOptions::default() }).unwrap();
     let mut links = Vec::new();

@@ -48,12 +48,12 @@ impl DataRequest {
             "npy" => Format::Npy,
             "csv" => Format::Csv,
             "tiff" => Format::Tiff,
-            other => return Err(Fault::argument(format!("Unsupported encoding {other}"))),
+            other => return Err(Fault::unprocessable(format!("Unsupported encoding {other}"))),
         };
         let is_safe = match query.get("dtype").unwrap_or("origin") {
             "origin" => false,
             "safe" => true,
-            other => return Err(Fault::argument(format!("Unsupported dtype {other}"))),
+            other => return Err(Fault::unprocessable(format!("Unsupported dtype {other}"))),
         };
         Ok(DataRequest {
             selection: query.get("selection").map(str::to_owned),
@@ -80,18 +80,18 @@ impl DataRequest {
         let selected = Selected::parse(self.selection.as_deref(), spec.dataspace.dims())?;
         let number = NumberType::of(&spec.datatype);
         if self.is_safe && number.is_none() {
-            return Err(Fault::argument("Unsupported dtype safe for non-numeric data").into());
+            return Err(Fault::unprocessable("Unsupported dtype safe for non-numeric data").into());
         }
         Ok(match (self.format, number) {
             (Format::Json, number) => self.json(dataset, &spec.datatype, number, &selected, memory)?,
             (Format::Bin, Some(number)) => {
-                let bytes = selected.element_count().saturating_mul(number.element_bytes(self.is_safe));
+                let bytes = selected.element_count().saturating_mul(number.element_size(self.is_safe));
                 let memory = memory.reserve(bytes)?;
                 let bytes = number.read(dataset, &selected, self.is_safe)?;
                 Answer { memory: Some(memory), ..Answer::new(BYTES, bytes) }
             }
             (Format::Bin, None) if spec.datatype.has_vlen_or_references() => {
-                return Err(Fault::argument("Unsupported encoding bin for elements of variable length").into());
+                return Err(Fault::unprocessable("Unsupported encoding bin for elements of variable length").into());
             }
             (Format::Bin, None) => {
                 let memory = memory.reserve(selected.element_count().saturating_mul(spec.datatype.size().into()))?;
@@ -101,9 +101,11 @@ impl DataRequest {
                 self.file(dataset, &number, &selected, memory)?
             }
             (format, None) => {
-                return Err(
-                    Fault::argument(format!("Unsupported encoding {} for non-numeric content", format.name())).into()
-                );
+                return Err(Fault::unprocessable(format!(
+                    "Unsupported encoding {} for non-numeric content",
+                    format.name()
+                ))
+                .into());
             }
         })
     }
@@ -112,7 +114,7 @@ impl DataRequest {
     fn empty(&self) -> Result<Answer, Fault> {
         match self.format {
             Format::Json => Ok(Answer::new(JSON, b"null".to_vec())),
-            format => Err(Fault::argument(format!("Unsupported encoding {} for empty datasets", format.name()))),
+            format => Err(Fault::unprocessable(format!("Unsupported encoding {} for empty datasets", format.name()))),
         }
     }
 
@@ -133,7 +135,7 @@ impl DataRequest {
         selected: &Selected,
         memory: &Arc<MemoryBudget>,
     ) -> Result<Answer, ReadFault> {
-        let mut text = JsonText::new(memory.max_answer());
+        let mut text = JsonText::new(memory.max_answer_bytes());
         let elements = selected.element_count();
         let reservation = match number {
             Some(number) => {
@@ -171,9 +173,11 @@ impl DataRequest {
         let dims = self.list_dims(selected, &number.dims);
         if dims.is_empty() && self.format != Format::Npy {
             let name = self.format.name();
-            return Err(Fault::argument(format!("Unsupported encoding {name} for empty and scalar datasets")).into());
+            return Err(
+                Fault::unprocessable(format!("Unsupported encoding {name} for empty and scalar datasets")).into()
+            );
         }
-        let bytes = selected.element_count().saturating_mul(number.element_bytes(self.is_safe));
+        let bytes = selected.element_count().saturating_mul(number.element_size(self.is_safe));
         let factor = if self.format == Format::Csv { 8 } else { 2 };
         let reservation = memory.reserve(bytes.saturating_mul(factor))?;
         // A scalar of numpy has the order of the machine.

@@ -50,7 +50,7 @@ pub(super) fn csv(number: &NumberType, dims: &[u64], bytes: &[u8]) -> Result<Vec
     let columns = match dims {
         [_] => 1,
         [_, columns] => *columns,
-        _ => return Err(Fault::argument(format!("CSV has one or two dimensions, not {}", dims.len()))),
+        _ => return Err(Fault::unprocessable(format!("CSV has one or two dimensions, not {}", dims.len()))),
     };
     let float = |number| match number {
         Number::Integer(value) => value as f64,
@@ -92,15 +92,15 @@ pub(super) fn tiff(number: &NumberType, for_javascript: bool, dims: &[u64], byte
         NumberKind::Unsigned | NumberKind::Bool => 1,
         NumberKind::Signed => 2,
         NumberKind::Float => 3,
-        NumberKind::Complex => return Err(Fault::argument("TIFF is not for complex numbers")),
+        NumberKind::Complex => return Err(Fault::unprocessable("TIFF is not for complex numbers")),
     };
     let (height, width) = match dims {
         [width] => (1, *width),
         [.., height, width] => (*height, *width),
-        [] => return Err(Fault::argument("Unsupported encoding tiff for empty and scalar datasets")),
+        [] => return Err(Fault::unprocessable("Unsupported encoding tiff for empty and scalar datasets")),
     };
     let page = height.saturating_mul(width).saturating_mul(size) as usize;
-    let too_large = || Fault::argument("A TIFF file has pixels, and less than 4 GiB of them");
+    let too_large = || Fault::unprocessable("A TIFF file has pixels, and less than 4 GiB of them");
     if page == 0 || u32::try_from(bytes.len()).is_err() {
         return Err(too_large());
     }

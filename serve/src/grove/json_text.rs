@@ -20,7 +20,7 @@ impl JsonText {
         JsonText { text: String::new(), max_bytes }
     }
 
-    pub fn push(&mut self, text: &str) {
+    pub fn push_raw_json(&mut self, text: &str) {
         self.text.push_str(text);
     }
 

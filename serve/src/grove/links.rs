@@ -20,7 +20,7 @@ impl LinkResolution {
             "true" | "all" => Ok(LinkResolution::All),
             "false" | "none" => Ok(LinkResolution::None),
             "only_valid" => Ok(LinkResolution::OnlyValid),
-            _ => Err(Fault::argument(format!(
+            _ => Err(Fault::unprocessable(format!(
                 "{given} is not a valid value for link resolution. Accepted values are: all, none or only_valid"
             ))),
         }

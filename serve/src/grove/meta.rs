@@ -118,7 +118,7 @@ fn children_json(found: &ResolvedEntity, group: &Group, depth: u32) -> Result<Js
     }
     let child = |link: &h5live::model::Link| {
         let path = join(&found.path, &link.name.to_string());
-        let unresolved = || Fault::no_path(&path, "");
+        let unresolved = || Fault::path_not_found(&path, "");
         let entity = resolved_entity::follow(group, link, LinkResolution::OnlyValid, unresolved)?;
         entity_json(&ResolvedEntity { path: path.clone(), entity }, depth)
     };
@@ -137,16 +137,16 @@ pub(super) fn attribute_values(object: &Object, names: &[&str], max_bytes: u64) 
         all.retain(|attribute| wanted.contains(attribute.name().as_bytes()));
     }
     let mut text = JsonText::new(max_bytes);
-    text.push("{");
+    text.push_raw_json("{");
     for (n, attribute) in all.iter().enumerate() {
-        text.push(if n == 0 { "" } else { "," });
-        text.push(&Json::from(attribute.name().to_string()).to_string());
-        text.push(":");
+        text.push_raw_json(if n == 0 { "" } else { "," });
+        text.push_raw_json(&Json::from(attribute.name().to_string()).to_string());
+        text.push_raw_json(":");
         match attribute.dataspace() {
-            h5live::model::Dataspace::Null => text.push("null"),
+            h5live::model::Dataspace::Null => text.push_raw_json("null"),
             dataspace => text.push_values(&attribute.values()?, attribute.datatype(), dataspace.dims())?,
         }
     }
-    text.push("}");
+    text.push_raw_json("}");
     text.finish()
 }

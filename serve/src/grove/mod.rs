@@ -43,7 +43,7 @@ struct Opened {
 impl Opened {
     fn of(state: &AppState, query: &Query) -> Result<Self, Fault> {
         let place = state.catalog.find_store(query.require("file")?)?;
-        let session = state.sessions.open(&place)?;
+        let session = state.sessions.open_or_refresh(&place)?;
         // Before anything else is looked at: what was published then is all there.
         let publication = session.file.publication_count().ok();
         Ok(Opened { session, place, path: query.get("path").unwrap_or(ROOT).to_owned(), publication })
@@ -60,7 +60,7 @@ impl Opened {
     fn object(&self) -> Result<Object, Fault> {
         match self.find(LinkResolution::OnlyValid)?.entity {
             Entity::Object(object) => Ok(object),
-            _ => Err(Fault::argument(format!("{} is a link that leads to no object", self.path))),
+            _ => Err(Fault::unprocessable(format!("{} is a link that leads to no object", self.path))),
         }
     }
 
@@ -73,7 +73,7 @@ impl Opened {
                 }
                 Ok(dataset)
             }
-            _ => Err(Fault::argument(format!("{} is not a dataset", self.path))),
+            _ => Err(Fault::unprocessable(format!("{} is not a dataset", self.path))),
         }
     }
 
@@ -111,7 +111,7 @@ pub(crate) fn attr(state: &AppState, query: &Query) -> Result<Answer, Fault> {
     let opened = Opened::of(state, query)?;
     let object = opened.object()?;
     let names: Vec<_> = query.all("attr_keys").collect();
-    let text = meta::attribute_values(&object, &names, state.memory.max_answer())?;
+    let text = meta::attribute_values(&object, &names, state.memory.max_answer_bytes())?;
     Ok(opened.answer(Answer::new(crate::answer::JSON, text.into_bytes())))
 }
 
@@ -143,6 +143,6 @@ pub(crate) fn paths(state: &AppState, query: &Query) -> Result<Answer, Fault> {
     let links = LinkResolution::from_query(query)?;
     let opened = Opened::of(state, query)?;
     let found = opened.find(links)?;
-    let text = resolved_entity::paths_json(&found, links, opened.place.base_name(), state.memory.max_answer())?;
+    let text = resolved_entity::paths_json(&found, links, opened.place.base_name(), state.memory.max_answer_bytes())?;
     Ok(opened.answer(Answer::new(crate::answer::JSON, text.into_bytes())))
 }

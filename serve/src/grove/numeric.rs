@@ -115,7 +115,7 @@ impl NumberType {
     }
 
     /// Bytes of an element that is read.
-    pub fn element_bytes(&self, for_javascript: bool) -> u64 {
+    pub fn element_size(&self, for_javascript: bool) -> u64 {
         let parts = if self.kind == NumberKind::Complex { 2 } else { 1 };
         self.dims
             .iter()
@@ -138,7 +138,8 @@ impl NumberType {
         // To the order of the file first: integers that do not use all their bits are only reversed on the way to the other one.
         let converted = if self.order == ByteOrder::Big { ByteOrder::Big } else { ByteOrder::Little };
         let target = self.target(size, converted);
-        let target = target.ok_or_else(|| Fault::argument("Such numbers cannot be converted: ask for format=json"))?;
+        let target =
+            target.ok_or_else(|| Fault::unprocessable("Such numbers cannot be converted: ask for format=json"))?;
         let mut bytes = dataset.read_as(selected, &target)?;
         if order != converted {
             bytes.chunks_exact_mut(size as usize).for_each(<[u8]>::reverse);
@@ -211,7 +212,7 @@ mod tests {
             assert_eq!((float.dtype(false), float.dtype(true)), (origin.to_owned(), safe.to_owned()));
         }
         let byte = NumberType::of(&Datatype::integer(1, ByteOrder::Little, Sign::Signed)).unwrap();
-        assert_eq!((byte.dtype(false), byte.element_bytes(true)), ("|i1".to_owned(), 1));
+        assert_eq!((byte.dtype(false), byte.element_size(true)), ("|i1".to_owned(), 1));
         assert!(NumberType::of(&Datatype::fixed_string(3, Default::default())).is_none());
     }
 }

@@ -54,7 +54,7 @@ pub(super) fn join(prefix: &str, name: &str) -> String {
 /// What is at a path of a file that clients call `file_name`.
 pub(super) fn find(file: &File, path: &str, links: LinkResolution, file_name: &str) -> Result<ResolvedEntity, Fault> {
     let nowhere = |error: Error| match leads_nowhere(&error) {
-        true => Fault::no_path(path, file_name),
+        true => Fault::path_not_found(path, file_name),
         false => error.into(),
     };
     let trimmed = path.trim_end_matches('/');
@@ -64,10 +64,10 @@ pub(super) fn find(file: &File, path: &str, links: LinkResolution, file_name: &s
     }
     let (parent, name) = trimmed.rsplit_once('/').unwrap_or(("", trimmed));
     if name.is_empty() {
-        return Err(Fault::no_path(path, file_name));
+        return Err(Fault::path_not_found(path, file_name));
     }
     let parent = if parent.is_empty() { file.root() } else { file.group(parent).map_err(nowhere)? };
-    let link = parent.link(name).map_err(nowhere)?.ok_or_else(|| Fault::no_path(path, file_name))?;
+    let link = parent.link(name).map_err(nowhere)?.ok_or_else(|| Fault::path_not_found(path, file_name))?;
     let entity = follow(&parent, &link, links, || {
         let target = link_text(&link.target);
         Fault::new(StatusCode::NOT_FOUND, format!("Cannot resolve {target} at {path} of {file_name}"))
@@ -117,7 +117,7 @@ pub(super) fn paths_json(
     max_bytes: u64,
 ) -> Result<String, Fault> {
     let Entity::Object(Object::Group(group)) = &found.entity else {
-        return Err(Fault::argument(format!("{} is not a group", found.path)));
+        return Err(Fault::unprocessable(format!("{} is not a group", found.path)));
     };
     // The walk has paths of the group as it was opened; a link may have led there.
     let start = group.path().trim_end_matches('/').len();

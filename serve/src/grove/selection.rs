@@ -37,7 +37,7 @@ impl Selected {
         let parts: Vec<_> = text.map_or(Vec::new(), |text| text.split(',').collect());
         if parts.len() > extent.len() {
             let (text, rank) = (text.unwrap_or_default(), extent.len());
-            return Err(Fault::argument(format!("{text} has too many members to slice {rank} dimensions")));
+            return Err(Fault::unprocessable(format!("{text} has too many members to slice {rank} dimensions")));
         }
         let mut selected = Selected { dims: Vec::new(), shape: Vec::new() };
         for (n, len) in extent.iter().enumerate() {
@@ -55,7 +55,7 @@ impl Selected {
             let from_end = if index < 0 { index.saturating_add_unsigned(len) } else { index };
             let Some(at) = u64::try_from(from_end).ok().filter(|at| *at < len) else {
                 let last = len.saturating_sub(1);
-                return Err(Fault::argument(format!("Index ({index}) out of range for (0-{last})")));
+                return Err(Fault::unprocessable(format!("Index ({index}) out of range for (0-{last})")));
             };
             self.dims.push(DimSelection::index(at));
             return Ok(());
@@ -68,11 +68,11 @@ impl Selected {
         let (start, stop, step) = match numbers[..] {
             [start, stop] => (start, stop, None),
             [start, stop, step] => (start, stop, step),
-            _ => return Err(Fault::argument(format!("{part} is not a valid slice"))),
+            _ => return Err(Fault::unprocessable(format!("{part} is not a valid slice"))),
         };
         let step = step.unwrap_or(1);
         let Some(step) = u64::try_from(step).ok().filter(|step| *step > 0) else {
-            return Err(Fault::argument(format!("Step must be >= 1 (got {step})")));
+            return Err(Fault::unprocessable(format!("Step must be >= 1 (got {step})")));
         };
         let clip = |at: i64| match at < 0 {
             true => len.saturating_sub(at.unsigned_abs()),
@@ -91,7 +91,7 @@ impl Selected {
 }
 
 fn integer(text: &str) -> Result<i64, Fault> {
-    text.parse().map_err(|_| Fault::argument(format!("{text:?} is not an integer of a selection")))
+    text.parse().map_err(|_| Fault::unprocessable(format!("{text:?} is not an integer of a selection")))
 }
 
 #[cfg(test)]

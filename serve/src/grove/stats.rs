@@ -20,12 +20,12 @@ pub(super) fn stats_json(
 ) -> Result<Json, Fault> {
     let spec = dataset.spec()?;
     let number = NumberType::of(&spec.datatype).filter(|number| number.kind != NumberKind::Complex);
-    let number = number.ok_or_else(|| Fault::argument("Statistics are of numbers only"))?;
+    let number = number.ok_or_else(|| Fault::unprocessable("Statistics are of numbers only"))?;
     if matches!(spec.dataspace, Dataspace::Null) {
         return Ok(Sums::default().json());
     }
     let selected = Selected::parse(selection, spec.dataspace.dims())?;
-    let _memory = memory.reserve(selected.element_count().saturating_mul(number.element_bytes(true)))?;
+    let _memory = memory.reserve(selected.element_count().saturating_mul(number.element_size(true)))?;
     let bytes = number.read(dataset, &selected, true).map_err(ReadFault::into_fault)?;
     let mut sums = Sums::default();
     number.numbers(&bytes).for_each(|value| sums.add(value));

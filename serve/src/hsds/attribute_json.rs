@@ -80,7 +80,10 @@ fn describe(
 ) -> Result<(), Fault> {
     json.push_member("type", type_json(domain, attribute.datatype(), attribute.committed_datatype_id()));
     json.push_member("shape", shape_json(attribute.dataspace(), false));
-    json.push_member("created", times.attribute_time(&attribute.name().to_string(), attribute.creation_order()));
+    json.push_member(
+        "created",
+        times.attribute_creation_time(&attribute.name().to_string(), attribute.creation_order()),
+    );
     if !form.has_values {
         return Ok(());
     }
@@ -137,8 +140,8 @@ pub(super) fn members_text(
         let mut members = JsonMembers::default();
         describe(domain, &attribute, times, form, &mut members)?;
         json.push_member_raw_json(&attribute.name().to_string(), &members.finish());
-        if json.text_bytes() as u64 > form.max_bytes {
-            return Err(Fault::answer_too_large(json.text_bytes() as u64, form.max_bytes));
+        if json.text_length() as u64 > form.max_bytes {
+            return Err(Fault::answer_too_large(json.text_length() as u64, form.max_bytes));
         }
     }
     Ok(json.finish())
@@ -170,7 +173,8 @@ fn ordered(call: &Call, object: &Object, times: &ObjectTimes) -> Result<Vec<(Str
     let mut all: Vec<_> = attributes_of(object)?.into_iter().map(|a| (a.name().to_string(), a)).collect();
     all.sort_by(|a, b| a.0.cmp(&b.0));
     if call.flag("CreateOrder") {
-        let time = |(name, attribute): &(String, Attribute)| times.attribute_time(name, attribute.creation_order());
+        let time =
+            |(name, attribute): &(String, Attribute)| times.attribute_creation_time(name, attribute.creation_order());
         let order = |entry: &(String, Attribute)| entry.1.creation_order();
         all.sort_by(|a, b| order(a).cmp(&order(b)).then_with(|| time(a).total_cmp(&time(b))));
     }
@@ -220,8 +224,8 @@ fn below_text(
         let entries = paging.page_without_marker(ordered(call, &object, &times)?, |(name, _)| name).into_iter();
         let entries = entries.map(|(_, attribute)| listed(domain, &attribute, &times, form, None));
         json.push_member_raw_json(&id, &list_text(entries.collect::<Result<Vec<_>, _>>()?));
-        if json.text_bytes() as u64 > form.max_bytes {
-            return Err(Fault::answer_too_large(json.text_bytes() as u64, form.max_bytes));
+        if json.text_length() as u64 > form.max_bytes {
+            return Err(Fault::answer_too_large(json.text_length() as u64, form.max_bytes));
         }
     }
     Ok(json.finish())
@@ -253,13 +257,16 @@ fn find(object: &Object, name: &str) -> Result<Attribute, Fault> {
 pub(super) fn one(domain: &OpenedDomain, call: &Call, object: &Object, max_bytes: u64) -> Result<String, Fault> {
     let has_values = call.query.get("IncludeData").is_none() || call.flag("IncludeData");
     let form = AttributeForm::of(call, has_values, max_bytes)?;
-    let attribute = find(object, call.entry_name())?;
+    let attribute = find(object, call.link_or_attribute_name())?;
     let (own, times) = (address(domain, object), ObjectTimes::of(domain, object)?);
     let mut json = JsonMembers::default();
-    json.push_member("name", call.entry_name());
+    json.push_member("name", call.link_or_attribute_name());
     describe(domain, &attribute, &times, &form, &mut json)?;
-    json.push_member("lastModified", times.attribute_time(call.entry_name(), attribute.creation_order()));
-    let href = format!("{own}/attributes/{}", call.entry_name());
+    json.push_member(
+        "lastModified",
+        times.attribute_creation_time(call.link_or_attribute_name(), attribute.creation_order()),
+    );
+    let href = format!("{own}/attributes/{}", call.link_or_attribute_name());
     json.push_member("hrefs", call.hrefs(&[("self", &href), ("home", "/"), ("owner", &own)]));
     Ok(json.finish())
 }
@@ -278,7 +285,7 @@ pub(super) fn value(
     object: &Object,
     max_bytes: u64,
 ) -> Result<AttributeValue, Fault> {
-    let attribute = find(object, call.entry_name())?;
+    let attribute = find(object, call.link_or_attribute_name())?;
     if matches!(attribute.dataspace(), Dataspace::Null) {
         return Err(bad_request("Null space attributes can not be read"));
     }
@@ -290,7 +297,7 @@ pub(super) fn value(
     let mut whole = JsonMembers::default();
     set_value(domain, &attribute, &form, &mut whole)?;
     let own = address(domain, object);
-    let href = format!("{own}/attributes/{}", call.entry_name());
+    let href = format!("{own}/attributes/{}", call.link_or_attribute_name());
     whole.push_member("hrefs", call.hrefs(&[("self", &href), ("home", "/"), ("owner", &own)]));
     Ok(AttributeValue::Json(whole.finish()))
 }

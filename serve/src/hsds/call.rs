@@ -82,7 +82,7 @@ impl Call {
     }
 
     /// The name of the link or the attribute in the address; empty if there is none.
-    pub fn entry_name(&self) -> &str {
+    pub fn link_or_attribute_name(&self) -> &str {
         self.name.as_deref().unwrap_or_default()
     }
 

@@ -140,7 +140,7 @@ pub(super) fn form_of(state: &AppState, call: &Call) -> ObjectForm {
     ObjectForm {
         has_links: call.flag("include_links"),
         has_attributes: call.flag("include_attrs"),
-        max_bytes: state.memory.max_answer(),
+        max_bytes: state.memory.max_answer_bytes(),
     }
 }
 
@@ -160,8 +160,8 @@ fn identities(state: &AppState, domain: &OpenedDomain) -> Result<Vec<(ObjectKind
         if let Some(id) = domain.ids.format_id_of(&object) {
             all.push((kind_of(&object), id));
         }
-        if all.len() > state.limits.max_listed {
-            return Err(super::faults::too_many(state.limits.max_listed));
+        if all.len() > state.limits.max_listed_entries {
+            return Err(super::faults::too_many(state.limits.max_listed_entries));
         }
     }
     all.sort_by(|a, b| a.1.cmp(&b.1));
@@ -302,7 +302,7 @@ pub(super) fn objects_at(state: &AppState, call: &Call) -> Result<Answer, Fault>
         let mut json = object_json::object_json(of, &at.object, ObjectForm { max_bytes: left, ..form })?;
         json.push_member("domain", of.name.as_str());
         json.push_member("class", class_of(&at.object));
-        left = left.saturating_sub(json.text_bytes() as u64);
+        left = left.saturating_sub(json.text_length() as u64);
         found.push_member_raw_json(path, &json.finish());
     }
     let mut json = super::json_members::JsonMembers::default();

@@ -20,7 +20,7 @@ impl JsonMembers {
         self.0.push_str(value);
     }
 
-    pub fn text_bytes(&self) -> usize {
+    pub fn text_length(&self) -> usize {
         self.0.len()
     }
 

@@ -41,7 +41,7 @@ pub(super) fn links_of(domain: &OpenedDomain, group: &Group, is_ordered: bool) -
     links.sort_by(|a, b| a.title.cmp(&b.title));
     if is_ordered {
         let times = ObjectTimes::of(domain, &Object::Group(group.clone()))?;
-        let time = |link: &ShownLink| times.link_time(&link.title, link.order);
+        let time = |link: &ShownLink| times.link_creation_time(&link.title, link.order);
         links.sort_by(|a, b| a.order.cmp(&b.order).then_with(|| time(a).total_cmp(&time(b))));
     }
     Ok(links)
@@ -88,7 +88,7 @@ impl ShownLink {
                 let kind = match group.file().store().kind(*id) {
                     Ok(kind) => kind,
                     // Who opens the object is told of the damage; who lists the group has the other links.
-                    Err(error) if error.store_kind() == Some(&StoreErrorKind::Damaged) => ObjectKind::Group,
+                    Err(error) if error.store_error_kind() == Some(&StoreErrorKind::Damaged) => ObjectKind::Group,
                     Err(error) => return Err(Fault::of_store(&error)),
                 };
                 domain.ids.format_id(kind, *id).map(|text| ShownTarget::Hard(kind, text))
@@ -112,7 +112,7 @@ impl ShownLink {
             }
         };
         // Clients sort by this time.
-        json["created"] = json!(times.link_time(&self.title, self.order));
+        json["created"] = json!(times.link_creation_time(&self.title, self.order));
         json
     }
 
@@ -176,8 +176,8 @@ fn below_text(
         let links = paging.page_without_marker(links_of(domain, group, call.flag("CreateOrder"))?, |link| &link.title);
         let listed = links.iter().map(|link| link.listed(None, &times).to_string());
         json.push_member_raw_json(&domain.ids.format_id_of(&object).unwrap_or_default(), &list_text(listed));
-        if json.text_bytes() as u64 > limits.max_answer_bytes {
-            return Err(Fault::answer_too_large(json.text_bytes() as u64, limits.max_answer_bytes));
+        if json.text_length() as u64 > limits.max_answer_bytes {
+            return Err(Fault::answer_too_large(json.text_length() as u64, limits.max_answer_bytes));
         }
     }
     Ok(json.finish())
@@ -185,7 +185,7 @@ fn below_text(
 
 /// `GET /groups/ID/links/TITLE`.
 pub(super) fn one(domain: &OpenedDomain, call: &Call) -> Result<String, Fault> {
-    let (id, title) = (call.id()?, call.entry_name());
+    let (id, title) = (call.id()?, call.link_or_attribute_name());
     let group = domain.group(id)?;
     let link = LinksByTitle::new(domain, &group).find(title)?;
     let times = times_of(domain, &group)?;

@@ -141,7 +141,7 @@ async fn respond(
         work(&shared, &call)
     });
     match done.await {
-        Ok(answer) => answer.into_response(&head.headers),
+        Ok(answer) => answer.into_conditional_response(&head.headers),
         // HSDS has one status for all requests that make no sense.
         Err(fault) if fault.status == StatusCode::UNPROCESSABLE_ENTITY => {
             state.redact_server_paths(Fault { status: StatusCode::BAD_REQUEST, ..fault }).into_response()

@@ -59,8 +59,8 @@ pub(super) fn object(state: &AppState, call: &Call, kind: ObjectKind) -> Result<
 /// A path that leads to an object.
 fn alias(state: &AppState, domain: &OpenedDomain, object: &Object) -> Result<Vec<String>, Fault> {
     for (n, item) in domain.file().root().walk().enumerate() {
-        if n > state.limits.max_listed {
-            return Err(super::faults::too_many(state.limits.max_listed));
+        if n > state.limits.max_listed_entries {
+            return Err(super::faults::too_many(state.limits.max_listed_entries));
         }
         let item = item?;
         if let h5live::WalkItem::Object(found) = &item
@@ -153,14 +153,14 @@ pub(super) fn attributes(state: &AppState, call: &Call) -> Result<Answer, Fault>
 pub(super) fn attribute(state: &AppState, call: &Call) -> Result<Answer, Fault> {
     let domain = OpenedDomain::open_for_call(state, call)?;
     let object = owner(&domain, call)?;
-    Ok(domain.json_answer(attribute_json::one(&domain, call, &object, state.memory.max_answer())?))
+    Ok(domain.json_answer(attribute_json::one(&domain, call, &object, state.memory.max_answer_bytes())?))
 }
 
 /// `GET /COLLECTION/ID/attributes/NAME/value`.
 pub(super) fn attribute_value(state: &AppState, call: &Call) -> Result<Answer, Fault> {
     let domain = OpenedDomain::open_for_call(state, call)?;
     let object = owner(&domain, call)?;
-    Ok(match attribute_json::value(&domain, call, &object, state.memory.max_answer())? {
+    Ok(match attribute_json::value(&domain, call, &object, state.memory.max_answer_bytes())? {
         AttributeValue::Bytes(bytes) => domain.binary_answer("application/octet-stream", bytes),
         AttributeValue::Json(text) => domain.json_answer(text),
     })
@@ -169,5 +169,5 @@ pub(super) fn attribute_value(state: &AppState, call: &Call) -> Result<Answer, F
 /// `POST /COLLECTION/ID/attributes`.
 pub(super) fn attributes_named(state: &AppState, call: &Call) -> Result<Answer, Fault> {
     let domain = OpenedDomain::open_for_call(state, call)?;
-    Ok(domain.json_answer(attribute_json::named(&domain, call, state.memory.max_answer())?))
+    Ok(domain.json_answer(attribute_json::named(&domain, call, state.memory.max_answer_bytes())?))
 }

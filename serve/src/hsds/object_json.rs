@@ -56,7 +56,7 @@ pub(super) fn object_json(domain: &OpenedDomain, object: &Object, form: ObjectFo
     json.push_member("lastModified", times.modified);
     json.push_member("attributeCount", attribute_json::attribute_names(object)?.len());
     let mut creation = Map::new();
-    if !matches!(info.attributes.order, CreationOrder::Untracked) {
+    if !matches!(info.attribute_storage.order, CreationOrder::Untracked) {
         creation.insert("CreateOrder".to_owned(), json!(1));
     }
     match object {
@@ -82,7 +82,7 @@ pub(super) fn object_json(domain: &OpenedDomain, object: &Object, form: ObjectFo
         let attributes = AttributeForm { has_values: true, max_bytes: form.max_bytes, ..AttributeForm::default() };
         json.push_member_raw_json("attributes", &attribute_json::members_text(domain, object, &times, &attributes)?);
     }
-    match json.text_bytes() as u64 {
+    match json.text_length() as u64 {
         bytes if bytes > form.max_bytes => Err(Fault::answer_too_large(bytes, form.max_bytes)),
         _ => Ok(json),
     }

@@ -33,8 +33,8 @@ pub(super) fn objects_below(domain: &OpenedDomain, group: &Group, limits: &Serve
         if domain.ids.format_id_of(&object).is_some_and(|id| seen.insert(id)) {
             all.push(object);
         }
-        if all.len() > limits.max_listed {
-            return Err(super::faults::too_many(limits.max_listed));
+        if all.len() > limits.max_listed_entries {
+            return Err(super::faults::too_many(limits.max_listed_entries));
         }
     }
     Ok(all)

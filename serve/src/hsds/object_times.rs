@@ -43,12 +43,12 @@ impl ObjectTimes {
         Ok(found)
     }
 
-    pub fn link_time(&self, title: &str, order: Option<i64>) -> f64 {
+    pub fn link_creation_time(&self, title: &str, order: Option<i64>) -> f64 {
         let known = self.links.get(title).copied();
         known.unwrap_or(self.created + order.unwrap_or_default() as f64 * TICK)
     }
 
-    pub fn attribute_time(&self, name: &str, order: Option<u16>) -> f64 {
+    pub fn attribute_creation_time(&self, name: &str, order: Option<u16>) -> f64 {
         let known = self.attributes.get(name).copied();
         known.unwrap_or(self.created + f64::from(order.unwrap_or_default()) * TICK)
     }

@@ -54,9 +54,9 @@ impl OpenedDomain {
     }
 
     pub fn open(state: &AppState, name: &str, place: &Place) -> Result<Self, Fault> {
-        let session = state.sessions.open(place)?;
+        let session = state.sessions.open_or_refresh(place)?;
         let publication = session.file.publication_count().ok();
-        let system = FileStamp::of(place).map_or((0, 0), |stamp| stamp.identity());
+        let system = FileStamp::of(place).map_or((0, 0), |stamp| stamp.device_and_inode());
         let ids = ObjectIds::new(&place.name, system, &session.file);
         let (created, modified) = times_of(place);
         let documents = place.path.as_deref().and_then(DomainDocuments::at);

@@ -191,15 +191,16 @@ impl<'a> ValueRequest<'a> {
     fn matching(&self, state: &AppState, query: &ElementQuery) -> Result<MatchingElements, Fault> {
         let limit = self.call.number("Limit")?.filter(|limit| *limit > 0).unwrap_or(usize::MAX);
         let (raw, memory) = self.read(state, 2)?;
-        let whole =
-            self.packer(state.memory.max_answer()).encode_for_hsds(&self.dataset.spec()?.datatype, raw.clone())?;
+        let whole = self
+            .packer(state.memory.max_answer_bytes())
+            .encode_for_hsds(&self.dataset.spec()?.datatype, raw.clone())?;
         let numbers = query.matching_indices(&whole.bytes, self.selection.element_count(), limit)?;
         Ok(MatchingElements { numbers, raw, memory })
     }
 
     /// The elements that fulfil a condition, one after the other.
     fn matching_elements(&self, state: &AppState, found: MatchingElements) -> Result<Answer, Fault> {
-        let (size, max_bytes) = (self.dataset.spec()?.datatype.size() as usize, state.memory.max_answer());
+        let (size, max_bytes) = (self.dataset.spec()?.datatype.size() as usize, state.memory.max_answer_bytes());
         let of = |number: &u64| found.raw.chunks_exact(size.max(1)).nth(*number as usize).unwrap_or_default();
         let raw = found.numbers.iter().flat_map(of).copied().collect();
         let packed = self.packer(max_bytes).encode_for_hsds(&self.datatype, raw)?.bytes;
@@ -233,7 +234,7 @@ impl<'a> ValueRequest<'a> {
     }
 
     fn answer(&self, state: &AppState) -> Result<Answer, Fault> {
-        let max_bytes = state.memory.max_answer();
+        let max_bytes = state.memory.max_answer_bytes();
         let (raw, memory) = self.read(state, 0)?;
         let packed = self.packer(max_bytes).encode_for_hsds(&self.datatype, raw)?.bytes;
         let answer = match self.call.is_binary {

@@ -11,7 +11,7 @@ use crate::state::AppState;
 /// The message of a request.
 pub(super) fn message<R: Record + Default>(body: &[u8]) -> Result<R, Fault> {
     let message = protocol::decode_message(body);
-    message.map_err(|error| Fault::argument(format!("The body is no message of this protocol: {error}")))
+    message.map_err(|error| Fault::unprocessable(format!("The body is no message of this protocol: {error}")))
 }
 
 /// An answer with a message.
@@ -19,7 +19,7 @@ pub(super) fn answer<R: Record>(state: &AppState, message: &mut R) -> Result<Ans
     let bytes = protocol::encode_message(message);
     let bytes = bytes.map_err(|error| {
         Fault::new(StatusCode::NOT_IMPLEMENTED, format!("The answer does not fit the protocol: {error}"))
-            .of_kind(ServedErrorKind::Unsupported)
+            .with_kind(ServedErrorKind::Unsupported)
     })?;
     let memory = state.memory.reserve(bytes.len() as u64)?;
     Ok(Answer { memory: Some(memory), ..Answer::new(CONTENT_TYPE, bytes) })

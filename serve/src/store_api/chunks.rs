@@ -21,8 +21,8 @@ const MAX_LOOKUPS: u32 = 16;
 /// Chunks, or parts of them.
 pub(super) fn chunks(state: &AppState, opened: &OpenedFile, body: &[u8]) -> Result<Answer, Fault> {
     let request: ChunksRequest = message(body)?;
-    let chunks = opened.chunks(request.incarnation, request.dataset)?;
-    let limit = request.max_bytes.min(MAX_ANSWER_DATA_BYTES as u64).min(state.memory.max_answer() / 2);
+    let chunks = opened.chunk_store(request.incarnation, request.dataset)?;
+    let limit = request.max_bytes.min(MAX_ANSWER_DATA_BYTES as u64).min(state.memory.max_answer_bytes() / 2);
     // What is read here is copied into the answer.
     let _memory = state.memory.reserve(limit)?;
     let (mut found, mut left) = (Vec::new(), limit);
@@ -72,7 +72,7 @@ fn chunk(
 /// A part of the list of stored chunks.
 pub(super) fn index(state: &AppState, opened: &OpenedFile, body: &[u8]) -> Result<Answer, Fault> {
     let request: IndexRequest = message(body)?;
-    let chunks = opened.chunks(request.incarnation, request.dataset)?;
+    let chunks = opened.chunk_store(request.incarnation, request.dataset)?;
     let (mut found, mut number, mut is_end) = (Vec::new(), 0, true);
     let listed = chunks.for_each_chunk(&mut |chunk| {
         number += 1;

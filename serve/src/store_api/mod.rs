@@ -54,11 +54,11 @@ async fn respond(state: Arc<AppState>, request: Request, work: Work) -> Response
     let shared = state.clone();
     let done = state.pool.run(move || {
         let _memory = memory;
-        let opened = OpenedFile::of(&shared, query.require("file")?)?;
+        let opened = OpenedFile::open(&shared, query.require("file")?)?;
         work(&shared, &opened, &body)
     });
     match done.await {
-        Ok(answer) => answer.into_response(&head.headers),
+        Ok(answer) => answer.into_conditional_response(&head.headers),
         Err(fault) => state.redact_server_paths(fault).into_response(),
     }
 }

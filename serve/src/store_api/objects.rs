@@ -50,7 +50,7 @@ pub(super) fn session(state: &AppState, opened: &OpenedFile, _: &[u8]) -> Result
 /// Objects, and others to which their links lead.
 pub(super) fn objects(state: &AppState, opened: &OpenedFile, body: &[u8]) -> Result<Answer, Fault> {
     let request: ObjectsRequest = message(body)?;
-    let store = opened.store_of_incarnation(request.incarnation)?;
+    let store = opened.store_if_incarnation(request.incarnation)?;
     let mut wanted = request.ids;
     wanted.truncate(MAX_REQUEST_OBJECTS);
     let most = wanted.len().saturating_add(request.others.min(MAX_REQUEST_OBJECTS as u32) as usize);
@@ -133,8 +133,8 @@ fn listed_attributes(store: &dyn Store, id: ObjectId) -> Result<Option<Vec<Attri
 /// The links of a group, or one of them.
 pub(super) fn links(state: &AppState, opened: &OpenedFile, body: &[u8]) -> Result<Answer, Fault> {
     let request: LinksRequest = message(body)?;
-    let store = opened.store_of_incarnation(request.incarnation)?;
-    let (mut links, mut bytes, limit) = (Vec::new(), 0, state.memory.max_answer());
+    let store = opened.store_if_incarnation(request.incarnation)?;
+    let (mut links, mut bytes, limit) = (Vec::new(), 0, state.memory.max_answer_bytes());
     match &request.name {
         Some(name) => links.extend(store.link(request.group, name).map_err(|error| Fault::of_store(&error))?),
         None => {
@@ -155,8 +155,8 @@ pub(super) fn links(state: &AppState, opened: &OpenedFile, body: &[u8]) -> Resul
 /// The attributes of an object, their names, or one of them.
 pub(super) fn attributes(state: &AppState, opened: &OpenedFile, body: &[u8]) -> Result<Answer, Fault> {
     let request: AttributesRequest = message(body)?;
-    let store = opened.store_of_incarnation(request.incarnation)?;
-    let limit = state.memory.max_answer();
+    let store = opened.store_if_incarnation(request.incarnation)?;
+    let limit = state.memory.max_answer_bytes();
     let fault = |error: ModelError| Fault::of_store(&error);
     let attributes = match (&request.name, request.are_names) {
         (Some(name), _) => store.attribute(request.object, name).map_err(fault)?.into_iter().collect(),
@@ -180,13 +180,13 @@ pub(super) fn attributes(state: &AppState, opened: &OpenedFile, body: &[u8]) -> 
 
 fn name_alone(name: Name) -> AttributeData {
     let (datatype, dataspace) = (Datatype::default(), Dataspace::Null);
-    AttributeData { name, datatype, committed: None, dataspace, value: Vec::new(), creation_order: None }
+    AttributeData { name, datatype, committed_datatype: None, dataspace, value: Vec::new(), creation_order: None }
 }
 
 /// Where a reference leads.
 pub(super) fn referent(state: &AppState, opened: &OpenedFile, body: &[u8]) -> Result<Answer, Fault> {
     let request: ReferentRequest = message(body)?;
-    let store = opened.store_of_incarnation(request.incarnation)?;
+    let store = opened.store_if_incarnation(request.incarnation)?;
     let referent = store.referent(request.kind, &request.element).map_err(|error| Fault::of_store(&error))?;
     answer(state, &mut ReferentAnswer { referent })
 }
@@ -194,7 +194,7 @@ pub(super) fn referent(state: &AppState, opened: &OpenedFile, body: &[u8]) -> Re
 /// The reference to an object.
 pub(super) fn reference(state: &AppState, opened: &OpenedFile, body: &[u8]) -> Result<Answer, Fault> {
     let request: ReferenceRequest = message(body)?;
-    let store = opened.store_of_incarnation(request.incarnation)?;
+    let store = opened.store_if_incarnation(request.incarnation)?;
     let form = ReferenceType { kind: request.kind, size: request.size };
     let to = Referent { file: None, object: request.object, part: ReferentPart::Whole };
     let element = store.encode_reference(&form, &to).map_err(|error| Fault::of_store(&error))?;
@@ -204,12 +204,12 @@ pub(super) fn reference(state: &AppState, opened: &OpenedFile, body: &[u8]) -> R
 /// The bytes of the first of some variable-length elements.
 pub(super) fn blobs(state: &AppState, opened: &OpenedFile, body: &[u8]) -> Result<Answer, Fault> {
     let request: BlobsRequest = message(body)?;
-    let store = opened.store_of_incarnation(request.incarnation)?;
+    let store = opened.store_if_incarnation(request.incarnation)?;
     let size = (store.session().vlen_and_reference_sizes.vlen as usize).max(1);
     if !request.elements.len().is_multiple_of(size) {
-        return Err(Fault::argument(format!("A variable-length element has {size} bytes here")));
+        return Err(Fault::unprocessable(format!("A variable-length element has {size} bytes here")));
     }
-    let limit = state.memory.max_answer() as usize;
+    let limit = state.memory.max_answer_bytes() as usize;
     let (mut blobs, mut bytes, mut rest, mut at_a_time) = (Vec::new(), 0, &request.elements[..], BLOBS_AT_A_TIME);
     while !rest.is_empty() && bytes < MAX_ANSWER_DATA_BYTES {
         let (elements, after) = rest.split_at(rest.len().min(size * at_a_time));

@@ -25,10 +25,10 @@ impl OpenedFile {
     ///
     /// # Errors
     /// If it is not there.
-    pub fn of(state: &AppState, name: &str) -> Result<Self, Fault> {
+    pub fn open(state: &AppState, name: &str) -> Result<Self, Fault> {
         let place = state.catalog.find_store(name)?;
-        let session = state.sessions.open(&place)?;
-        let system = FileStamp::of(&place).map_or((0, 0), |stamp| stamp.identity());
+        let session = state.sessions.open_or_refresh(&place)?;
+        let system = FileStamp::of(&place).map_or((0, 0), |stamp| stamp.device_and_inode());
         let mut hash = XxHash3_64::new();
         hash.write(place.name.as_bytes());
         hash.write_u64(system.0);
@@ -49,10 +49,10 @@ impl OpenedFile {
     ///
     /// # Errors
     /// If another file has its place.
-    pub fn store_of_incarnation(&self, incarnation: u64) -> Result<&dyn Store, Fault> {
+    pub fn store_if_incarnation(&self, incarnation: u64) -> Result<&dyn Store, Fault> {
         if incarnation != self.incarnation {
             let fault = Fault::new(StatusCode::GONE, "Another file has taken the place of the one that was opened");
-            return Err(fault.of_kind(ServedErrorKind::Replaced));
+            return Err(fault.with_kind(ServedErrorKind::Replaced));
         }
         Ok(self.file().store())
     }
@@ -61,13 +61,13 @@ impl OpenedFile {
     ///
     /// # Errors
     /// If it is not there, or its elements are in raw files.
-    pub fn chunks(&self, incarnation: u64, dataset: ObjectId) -> Result<Arc<dyn ChunkStore>, Fault> {
+    pub fn chunk_store(&self, incarnation: u64, dataset: ObjectId) -> Result<Arc<dyn ChunkStore>, Fault> {
         let chunks =
-            self.store_of_incarnation(incarnation)?.dataset(dataset).map_err(|error| Fault::of_store(&error))?;
+            self.store_if_incarnation(incarnation)?.dataset(dataset).map_err(|error| Fault::of_store(&error))?;
         let spec = chunks.spec().map_err(|error| Fault::of_store(&error))?;
         if matches!(spec.layout, Layout::External(_)) {
             let fault = Fault::new(StatusCode::FORBIDDEN, "The elements lie in raw files, which are not served");
-            return Err(fault.of_kind(ServedErrorKind::RawFiles));
+            return Err(fault.with_kind(ServedErrorKind::RawFiles));
         }
         Ok(chunks)
     }

@@ -41,8 +41,8 @@ impl Watches {
     pub fn new(sessions: Arc<FileSessions>, limits: &ServerLimits, stop: watch::Receiver<bool>) -> Self {
         Watches {
             sessions,
-            max_files: limits.max_watched_files,
-            max_objects: limits.max_watched_objects,
+            max_files: limits.max_watches,
+            max_objects: limits.max_objects_per_watch,
             stop,
             running: Arc::default(),
             threads: Mutex::default(),
@@ -111,14 +111,14 @@ impl Watches {
 
 impl Subscription {
     /// Changes with each change of the file.
-    pub fn changes(&self) -> watch::Receiver<u64> {
-        self.0.changes()
+    pub fn change_counter(&self) -> watch::Receiver<u64> {
+        self.0.change_counter()
     }
 
     /// The message of everything that has changed since an event; of everything, without one or if it is too old. `None`
     /// if nothing has.
-    pub fn message_since(&self, event: Option<&str>) -> Option<(String, String)> {
-        self.0.message_since(event)
+    pub fn message_since(&self, last_event_id: Option<&str>) -> Option<(String, String)> {
+        self.0.message_since(last_event_id)
     }
 }
 

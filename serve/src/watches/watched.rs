@@ -81,7 +81,7 @@ pub(super) struct Look {
 }
 
 impl Watched {
-    pub fn changes(&self) -> watch::Receiver<u64> {
+    pub fn change_counter(&self) -> watch::Receiver<u64> {
         self.changes.subscribe()
     }
 
@@ -96,9 +96,11 @@ impl Watched {
     }
 
     /// The identity and the text of the message of everything that has changed since an event. `None` if nothing has.
-    pub fn message_since(&self, event: Option<&str>) -> Option<(String, String)> {
+    pub fn message_since(&self, last_event_id: Option<&str>) -> Option<(String, String)> {
         let known = self.known.lock();
-        let since = event.and_then(|event| event.split_once('-')).filter(|(epoch, _)| *epoch == self.epoch);
+        let since = last_event_id
+            .and_then(|last_event_id| last_event_id.split_once('-'))
+            .filter(|(epoch, _)| *epoch == self.epoch);
         let since = since.and_then(|(_, change)| change.parse().ok()).filter(|change| *change >= known.forgotten);
         if known.change == 0 || since == Some(known.change) {
             return None;

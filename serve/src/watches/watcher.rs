@@ -96,12 +96,12 @@ impl Watcher {
         let stamp = FileStamp::of(&self.place);
         let is_written = stamp != self.stamp && self.stamp.is_some();
         self.stamp = stamp;
-        let opened = self.sessions.open(&self.place);
+        let opened = self.sessions.open_or_refresh(&self.place);
         let is_live = opened.as_ref().ok().map(|session| session.follows_writer());
         // Another writer may have come after the one that is known.
         let is_old = self.asked_for_writer.is_none_or(|asked| asked.elapsed() >= MAX_WRITER_AGE);
         if is_live != self.was_live || is_live.is_none() || is_written && (is_old || is_live == Some(false)) {
-            self.writer = WriterState::of(&self.place, self.sessions.options());
+            self.writer = WriterState::of(&self.place, self.sessions.open_options());
             self.asked_for_writer = Some(Instant::now());
             self.was_live = is_live;
         }

@@ -6,8 +6,8 @@ use crate::client::{Served, make, request};
 
 fn served_with_token() -> Served {
     let served = Served::with(|config| {
-        config.without_token = false;
-        config.token = Some("secret".into());
+        config.without_authentication = false;
+        config.fixed_token = Some("secret".into());
     });
     make(&served.file("a.h5"), |_| Ok(()));
     served
@@ -17,7 +17,7 @@ fn served_with_token() -> Served {
 fn the_token_is_asked_for() {
     let served = served_with_token();
     let address = served.address();
-    assert_eq!(served.server.url(), format!("http://{address}/?token=secret"));
+    assert_eq!(served.server.url_with_token(), format!("http://{address}/?token=secret"));
     for path in [
         "/",
         "/meta?file=a.h5",
@@ -81,10 +81,10 @@ fn nobody_else_is_served_without_tls() {
         config.bind = "0.0.0.0:0".parse().unwrap();
         config
     };
-    assert!(matches!(Server::start(config()), Err(StartError::NotLoopback(_))));
-    let open = Config { without_token: true, proxy_host: Some("data.example".into()), ..config() };
-    assert!(matches!(Server::start(open), Err(StartError::OpenToAll)));
-    let proxied = Server::start(Config { proxy_host: Some("data.example".into()), ..config() }).unwrap();
+    assert!(matches!(Server::start(config()), Err(StartError::TlsRequired(_))));
+    let open = Config { without_authentication: true, tls_proxy_host: Some("data.example".into()), ..config() };
+    assert!(matches!(Server::start(open), Err(StartError::AuthenticationRequired)));
+    let proxied = Server::start(Config { tls_proxy_host: Some("data.example".into()), ..config() }).unwrap();
     let at = ([127, 0, 0, 1], proxied.address().unwrap().port()).into();
     assert_eq!(request(at, "GET", "/healthz", &[("host", "data.example")]).status, 200);
 }
@@ -98,8 +98,8 @@ fn roots_that_are_not_there_are_told() {
 #[test]
 fn pages_of_named_origins_may_read() {
     let served = Served::with(|config| {
-        config.without_token = false;
-        config.token = Some("secret".into());
+        config.without_authentication = false;
+        config.fixed_token = Some("secret".into());
         config.allowed_origins = vec!["https://lab.example".into()];
     });
     make(&served.file("a.h5"), |_| Ok(()));
@@ -126,5 +126,5 @@ fn pages_of_named_origins_may_read() {
     let mut config = Config::new([served.root().into()]);
     config.bind.set_port(0);
     config.allowed_origins = vec!["*".into()];
-    assert!(matches!(Server::start(config), Err(StartError::Origin(_))));
+    assert!(matches!(Server::start(config), Err(StartError::InvalidOrigin(_))));
 }

@@ -38,7 +38,7 @@ impl Served {
         let mut config = Config::new([folder.path().join("served").into()]);
         std::fs::create_dir(folder.path().join("served")).unwrap();
         config.bind.set_port(0);
-        config.without_token = true;
+        config.without_authentication = true;
         change(&mut config);
         let server = Server::start(config).unwrap();
         Served { folder, server }

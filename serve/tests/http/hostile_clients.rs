@@ -130,9 +130,9 @@ fn patient_json(served: &Served, path: &str) -> Json {
 fn hostile_clients_leave_nothing_behind_and_stop_nobody() {
     let count = number_of("H5LIVE_ATTACK_CLIENTS", CLIENTS);
     let served = Served::with(|config| {
-        config.limits.client_time = CLIENT_TIME;
+        config.limits.slow_client_timeout = CLIENT_TIME;
         config.limits.max_connections = count + 100;
-        config.limits.max_bytes_in_memory = 64 << 20;
+        config.limits.max_total_answer_bytes = 64 << 20;
     });
     make(&served.file("large.h5"), |file| {
         file.new_dataset::<u8>().shape(&[16 << 20]).create("data")?.write(&vec![1u8; 16 << 20])
@@ -169,7 +169,7 @@ fn hostile_clients_leave_nothing_behind_and_stop_nobody() {
 
 #[test]
 fn a_connection_that_asks_nothing_more_is_closed() {
-    let served = Served::with(|config| config.limits.client_time = Duration::from_millis(300));
+    let served = Served::with(|config| config.limits.slow_client_timeout = Duration::from_millis(300));
     let mut stream = connect(served.address());
     let asked = head(served.address(), "GET", "/healthz", &[]).replace("connection: close\r\n", "");
     stream.write_all(asked.as_bytes()).unwrap();

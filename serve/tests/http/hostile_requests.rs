@@ -355,7 +355,7 @@ fn requests_that_were_changed_at_random_are_answered() {
         before(panic);
     }));
     // What is announced and does not come is not waited for.
-    let served = Served::with(|config| config.limits.client_time = Duration::from_millis(300));
+    let served = Served::with(|config| config.limits.slow_client_timeout = Duration::from_millis(300));
     make(&served.folder.path().join("secret.h5"), |file| {
         file.new_dataset::<u8>().shape(&[13]).create("data")?.write(SECRET.as_bytes())
     });

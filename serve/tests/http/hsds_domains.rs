@@ -156,8 +156,8 @@ fn bodies_have_limits() {
 #[test]
 fn the_token_may_be_the_password_of_any_user() {
     let served = Served::with(|config| {
-        config.without_token = false;
-        config.token = Some("secret".into());
+        config.without_authentication = false;
+        config.fixed_token = Some("secret".into());
     });
     make(&served.file("a.h5"), |_| Ok(()));
     // `anybody:secret`

@@ -25,7 +25,7 @@ fn an_answer_that_is_too_large_is_refused() {
 fn clients_of_events_and_watched_files_are_counted() {
     let served = Served::with(|config| {
         config.limits.max_event_clients = 2;
-        config.limits.max_watched_files = 1;
+        config.limits.max_watches = 1;
     });
     make(&served.file("a.h5"), |_| Ok(()));
     make(&served.file("b.h5"), |_| Ok(()));
@@ -69,7 +69,7 @@ fn connections_are_counted() {
 
 #[test]
 fn a_client_that_is_too_slow_is_left() {
-    let served = Served::with(|config| config.limits.client_time = Duration::from_millis(300));
+    let served = Served::with(|config| config.limits.slow_client_timeout = Duration::from_millis(300));
     let address = served.address();
     let mut stream = connect(address);
     stream.write_all(b"GET /healthz HTTP/1.1\r\nhost: ").unwrap();
@@ -82,7 +82,7 @@ fn a_client_that_is_too_slow_is_left() {
 
 #[test]
 fn a_client_that_takes_nothing_gives_its_memory_back() {
-    let served = Served::with(|config| config.limits.client_time = Duration::from_millis(300));
+    let served = Served::with(|config| config.limits.slow_client_timeout = Duration::from_millis(300));
     make(&served.file("a.h5"), |file| {
         let values = vec![1u8; 64 << 20];
         file.new_dataset::<u8>().shape(&[64 << 20]).create("data")?.write(&values)

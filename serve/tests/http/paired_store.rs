@@ -67,7 +67,7 @@ impl StoreFixture for ServedLab {
         self.paired(File::options().write().open(self.local()).unwrap())
     }
 
-    fn reader(&self, writer: &Paired) -> Option<Paired> {
+    fn open_reader(&self, writer: &Paired) -> Option<Paired> {
         // Others read it already, so nothing is published by letting them.
         writer.read();
         let maps = File::options().swmr_read().open(self.local()).unwrap();

@@ -18,7 +18,7 @@ fn refused(options: &Options, at: &str) -> (Option<StoreErrorKind>, String) {
     let error = options.open(at).expect_err("nothing that could be opened is there");
     let kind = match error.kind() {
         h5live::ErrorKind::Open(open) => match &**open {
-            h5live::OpenError::Store(error) => error.store_kind().cloned(),
+            h5live::OpenError::Store(error) => error.store_error_kind().cloned(),
             other => panic!("{other}"),
         },
         _ => error.store_error_kind().cloned(),
@@ -95,7 +95,7 @@ fn a_follower_sees_each_row_and_outlasts_a_restart_of_the_server() {
             server.stop();
             let mut config = Config::new([root.clone().into()]);
             config.bind = address;
-            config.without_token = true;
+            config.without_authentication = true;
             let begun = Instant::now();
             server = loop {
                 match Server::start(config.clone()) {
@@ -129,8 +129,8 @@ fn a_replaced_file_is_noticed() {
 #[test]
 fn what_does_not_open_is_told_without_the_token() {
     let served = Served::with(|config| {
-        config.without_token = false;
-        config.token = Some("right-token".to_owned());
+        config.without_authentication = false;
+        config.fixed_token = Some("right-token".to_owned());
     });
     make(&served.file("a.h5"), |file| file.new_dataset::<u8>().create("data")?.write_scalar(&1u8));
     std::fs::write(served.file("text.h5"), "no HDF5").unwrap();

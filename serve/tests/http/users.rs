@@ -19,7 +19,7 @@ fn users() -> Users {
 
 #[test]
 fn users_are_let_in_by_password_and_by_token() {
-    let served = Served::with(|config| (config.without_token, config.users) = (false, Some(users())));
+    let served = Served::with(|config| (config.without_authentication, config.users) = (false, Some(users())));
     make(&served.file("a.h5"), |_| Ok(()));
     let status = |authorization: &str| served.get_with("/meta?file=a.h5", &[("authorization", authorization)]).status;
     let basic = |text: &str| format!("Basic {}", BASE64.encode(text));
@@ -31,7 +31,7 @@ fn users_are_let_in_by_password_and_by_token() {
         assert_eq!(status(refused), 401, "{refused}");
     }
     // The address that is printed has no token, and a browser asks for the name and the password.
-    assert!(served.server.url().ends_with('/'), "{}", served.server.url());
+    assert!(served.server.url_with_token().ends_with('/'), "{}", served.server.url_with_token());
     let browser = served.get_with("/", &[("accept", "text/html")]);
     assert_eq!(
         (browser.status, &*browser.headers["www-authenticate"]),
@@ -44,8 +44,8 @@ fn passwords_do_not_leave_this_machine_without_tls() {
     let folder = tempfile::tempdir().unwrap();
     let config =
         Config { bind: "0.0.0.0:0".parse().unwrap(), users: Some(users()), ..Config::new([folder.path().into()]) };
-    assert!(matches!(Server::start(config.clone()), Err(StartError::NotLoopback(_))));
-    Server::start(Config { proxy_host: Some("data.example".into()), ..config }).unwrap().stop();
+    assert!(matches!(Server::start(config.clone()), Err(StartError::TlsRequired(_))));
+    Server::start(Config { tls_proxy_host: Some("data.example".into()), ..config }).unwrap().stop();
 }
 
 #[cfg(unix)]
@@ -57,13 +57,13 @@ fn a_socket_of_the_file_system_is_for_this_user_and_is_taken_away() {
     let path = folder.path().join("server.sock");
     let start = || {
         let mut config = Config::new([folder.path().into()]);
-        (config.without_token, config.socket) = (true, Some(path.clone()));
+        (config.without_authentication, config.socket) = (true, Some(path.clone()));
         Server::start(config)
     };
     // One that a server has left.
     drop(UnixListener::bind(&path).unwrap());
     let server = start().unwrap();
-    assert_eq!((server.address(), server.url()), (None, "http://localhost/"));
+    assert_eq!((server.address(), server.url_with_token()), (None, "http://localhost/"));
     assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o600);
     let mut stream = UnixStream::connect(&path).unwrap();
     stream.write_all(b"GET /healthz HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n").unwrap();

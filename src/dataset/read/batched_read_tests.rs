@@ -298,7 +298,7 @@ fn rows_go_down_at_once_to_a_store_that_gathers_them() {
         let file = File::with_store(Arc::new(store.clone()), "file", File::options()).unwrap();
         let data = file.new_dataset::<u16>().unlimited_rows(&[2]).chunk_shape(&[4, 2]).create("data").unwrap();
         file.flush().unwrap();
-        let reader = store.reader();
+        let reader = store.open_reader();
         let [here, there] = [&store, &reader].map(|store| store.dataset(data.id()).unwrap());
         let rows = |chunks: &Arc<dyn ChunkStore>| {
             chunks.refresh().unwrap();
@@ -334,7 +334,7 @@ fn a_store_that_gathers_is_told_what_is_published_first() {
     let (frames, times) = (make("frames"), make("times"));
     times.publish_after(&frames).unwrap();
     file.flush().unwrap();
-    let reader = store.reader();
+    let reader = store.open_reader();
     frames.append(&[1]).unwrap();
     times.append(&[2]).unwrap();
     times.flush().unwrap();

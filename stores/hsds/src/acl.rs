@@ -97,7 +97,7 @@ mod tests {
         put(&other);
         let refused = late.write("two", Some(AccessRights::default())).unwrap_err();
         let OpenError::Store(error) = refused else { panic!("{refused}") };
-        assert!(matches!(error.store_kind(), Some(StoreErrorKind::Changed(_))), "{error}");
+        assert!(matches!(error.store_error_kind(), Some(StoreErrorKind::Changed(_))), "{error}");
         open().write("two", Some(AccessRights::default())).unwrap();
         let users: Vec<String> = open().document.users().into_iter().map(|(user, _)| user).collect();
         assert!(["one", "two"].iter().all(|user| users.iter().any(|found| found == user)), "{users:?}");

@@ -63,7 +63,7 @@ fn obstacle(source: &DatasetSpec, linked: &DatasetSpec, chunks: &[StoredChunk]) 
     if source.dataspace.rank() == 0 {
         return Some("HSDS reads no scalar in a native file");
     }
-    if chunks.iter().any(|chunk| chunk.offset.is_none_or(|at| at == 0)) {
+    if chunks.iter().any(|chunk| chunk.file_offset.is_none_or(|at| at == 0)) {
         return Some("its elements have no place of their own in the file");
     }
     if chunks.iter().any(|chunk| chunk.filter_mask != 0) {
@@ -116,7 +116,7 @@ fn table_chunks(grid: &ChunkGrid, chunks: &[StoredChunk]) -> BTreeMap<ChunkCoord
         let bytes = found.entry(coord).or_insert_with(|| vec![0; elements * CHUNK_TABLE_ENTRY_BYTES]);
         if let Some(entry) = bytes.get_mut(place..place + CHUNK_TABLE_ENTRY_BYTES) {
             let (offset, size) = entry.split_at_mut(8);
-            offset.copy_from_slice(&chunk.offset.unwrap_or_default().to_le_bytes());
+            offset.copy_from_slice(&chunk.file_offset.unwrap_or_default().to_le_bytes());
             size.copy_from_slice(&(chunk.size as u32).to_le_bytes());
         }
     }
@@ -186,12 +186,12 @@ impl HsdsStore {
             return Err(ModelError::Unsupported(obstacle));
         }
         let in_file = |chunk: &StoredChunk| {
-            let offset = chunk.offset.and_then(|at| at.checked_add(file.base));
-            StoredChunk { offset, ..chunk.clone() }
+            let offset = chunk.file_offset.and_then(|at| at.checked_add(file.base));
+            StoredChunk { file_offset: offset, ..chunk.clone() }
         };
         let chunks: Vec<StoredChunk> = chunks.iter().map(in_file).collect();
         let ([first, ..], file_uri) = (chunks.as_slice(), &file.uri) else { return Ok(()) };
-        let place = |chunk: &StoredChunk| json!([chunk.offset, chunk.size]);
+        let place = |chunk: &StoredChunk| json!([chunk.file_offset, chunk.size]);
         let layout = match &linked.layout {
             Layout::Chunked(dims) if chunks.len() <= MAX_LISTED_CHUNKS => {
                 let name = |coord: &ChunkCoord| coord.scaled().iter().map(u64::to_string).collect::<Vec<_>>().join("_");
@@ -203,7 +203,7 @@ impl HsdsStore {
                 json!({"class": "H5D_CHUNKED_REF_INDIRECT", "dims": dims, "file_uri": file_uri, "chunk_table": table})
             }
             _ => {
-                let (offset, size) = (first.offset, linked.chunk_bytes_or_total());
+                let (offset, size) = (first.file_offset, linked.chunk_bytes_or_total());
                 json!({"class": "H5D_CONTIGUOUS_REF", "file_uri": file_uri, "offset": offset, "size": size})
             }
         };

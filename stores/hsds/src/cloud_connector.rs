@@ -43,7 +43,7 @@ pub(crate) fn file_uri(domain: &Location, file: &Location) -> Option<String> {
     let (place, Location::Url(file)) = (CloudDomainPlace::of(domain, &options_of(domain).schema).ok()?, file) else {
         return None;
     };
-    let path = String::from_utf8(file.decoded_path().ok()?).ok()?;
+    let path = String::from_utf8(file.decoded_hier_part().ok()?).ok()?;
     let (bucket, key) = path.strip_prefix("//")?.split_once('/')?;
     let is_here = file.scheme() == place.cloud.scheme() && bucket == place.bucket;
     is_here.then(|| format!("{}://{bucket}/{key}", file.scheme()))
@@ -62,7 +62,7 @@ pub(crate) fn place_and_client(
 /// The objects of a domain, for a session of its own.
 ///
 /// # Errors
-/// [`OpenError::Url`], [`OpenError::Store`].
+/// [`OpenError::InvalidLocation`], [`OpenError::Store`].
 pub(crate) fn open_engine(
     at: &Location,
     options: &HsdsCloud,
@@ -160,7 +160,7 @@ impl Connector for HsdsCloudConnector {
     }
 
     /// A domain of the same bucket.
-    fn linked_locations(&self, base: Option<&Location>, name: &Name, _: LinkedStoreRole) -> Vec<Location> {
+    fn linked_store_candidates(&self, base: Option<&Location>, name: &Name, _: LinkedStoreRole) -> Vec<Location> {
         let place = base.and_then(|base| CloudDomainPlace::of(base, &options_of(base).schema).ok());
         let linked = place.and_then(|place| place.linked_domain_url(name.as_str()?));
         linked.into_iter().map(Location::from).collect()
@@ -234,7 +234,7 @@ impl Maintenance for HsdsCloudConnector {
         HsdsCloudConnector::open_for_upkeep(at, &maintenance::with_mode(how, Mode::Write))?.repair(before)
     }
 
-    fn reclaim(&self, at: &Location, how: &OpenRequest<'_>) -> Result<ReclaimReport, OpenError> {
+    fn reclaim_unreachable(&self, at: &Location, how: &OpenRequest<'_>) -> Result<ReclaimReport, OpenError> {
         HsdsCloudConnector::open_for_upkeep(at, &maintenance::with_mode(how, Mode::Write))?.reclaim()
     }
 

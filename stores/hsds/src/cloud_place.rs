@@ -20,7 +20,7 @@ pub struct CloudDomainPlace {
 }
 
 fn example() -> OpenError {
-    OpenError::Url("a domain has a bucket and a path: hsds+s3://bucket/home/me/run is one".to_owned())
+    OpenError::InvalidLocation("a domain has a bucket and a path: hsds+s3://bucket/home/me/run is one".to_owned())
 }
 
 impl CloudDomainPlace {
@@ -28,7 +28,7 @@ impl CloudDomainPlace {
     /// the bucket alone.
     ///
     /// # Errors
-    /// [`OpenError::Url`] if it names no domain.
+    /// [`OpenError::InvalidLocation`] if it names no domain.
     pub fn of(at: &Location, options: &Hsds) -> Result<Self, OpenError> {
         let place = CloudDomainPlace::of_domain_or_folder(at, options)?;
         if place.domain.is_empty() {
@@ -44,11 +44,13 @@ impl CloudDomainPlace {
     pub fn of_domain_or_folder(at: &Location, options: &Hsds) -> Result<Self, OpenError> {
         let Location::Url(url) = at else { return Err(example()) };
         let cloud = url.scheme().strip_prefix(SCHEME_PREFIX).and_then(Cloud::of_scheme).ok_or_else(example)?;
-        let decoded = String::from_utf8(url.decoded_path()?).map_err(|_| example())?;
+        let decoded = String::from_utf8(url.decoded_hier_part()?).map_err(|_| example())?;
         let rest = decoded.strip_prefix("//").ok_or_else(example)?;
         let (bucket, path) = rest.split_once('/').unwrap_or((rest, ""));
         if bucket.contains('@') {
-            return Err(OpenError::Url("keys of an object store are taken from the environment only".to_owned()));
+            return Err(OpenError::InvalidLocation(
+                "keys of an object store are taken from the environment only".to_owned(),
+            ));
         }
         let (path, named) = (path.trim_matches('/'), options.domain.trim_matches('/'));
         let domain = if path.is_empty() { named } else { path };
@@ -100,7 +102,7 @@ mod tests {
         assert_eq!(place("hsds+az://b", "/home/me/run").unwrap(), expected(Cloud::Azure, "home/me/run"));
         let bad = ["hsds+s3://b", "hsds+s3:///run", "hsds+s3:b/run", "hsds+s3://b//", "run"];
         for text in bad {
-            assert!(matches!(place(text, ""), Err(OpenError::Url(_))), "{text}");
+            assert!(matches!(place(text, ""), Err(OpenError::InvalidLocation(_))), "{text}");
         }
         for domain in ["a/../c", "..", "a//b", "db/1-2", ".domain.json", "a/.domain.json", "a/.h5live.lease.json"] {
             let error = place(&format!("hsds+s3://b/{domain}"), "").unwrap_err().to_string();

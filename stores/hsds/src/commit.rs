@@ -102,7 +102,7 @@ pub fn commit_domain_document(session: &HsdsSession, state: &mut SessionState) -
 }
 
 fn is_document_changed(error: &ModelError) -> bool {
-    matches!(error.store_kind(), Some(StoreErrorKind::Changed(_)))
+    matches!(error.store_error_kind(), Some(StoreErrorKind::Changed(_)))
 }
 
 fn put_domain(session: &HsdsSession, state: &mut SessionState) -> Result<()> {

@@ -31,17 +31,17 @@ pub struct HsdsFolderConnector {
 /// The path of a location.
 ///
 /// # Errors
-/// [`OpenError::Url`] if the location names none.
+/// [`OpenError::InvalidLocation`] if the location names none.
 pub(crate) fn path_of(at: &Location) -> Result<PathBuf, OpenError> {
     let Location::Url(url) = at else { return Ok(at.as_path().map(Path::to_owned).unwrap_or_default()) };
-    let missing = || OpenError::Url("an object store has a folder: hsds:run is one".to_owned());
-    url.local_path()?.ok_or_else(missing)
+    let missing = || OpenError::InvalidLocation("an object store has a folder: hsds:run is one".to_owned());
+    url.hier_part_as_path()?.ok_or_else(missing)
 }
 
 /// Where the domain at a location is.
 ///
 /// # Errors
-/// [`OpenError::Url`], [`OpenError::Store`].
+/// [`OpenError::InvalidLocation`], [`OpenError::Store`].
 pub(crate) fn place_of(at: &Location, options: &Hsds) -> Result<DomainPlace, OpenError> {
     DomainPlace::resolve(&path_of(at)?, &options.domain).map_err(OpenError::Store)
 }
@@ -84,7 +84,7 @@ pub(crate) fn request_to_open(domain: String, options: &Hsds, how: &OpenRequest<
         shard_above: options.shard_above,
         metadata_cache_bytes: options.metadata_cache,
         max_allocation: how.max_allocation,
-        filter_engine: how.unfilter.clone(),
+        filter_engine: how.filter_engine.clone(),
     }
 }
 
@@ -179,7 +179,7 @@ impl Connector for HsdsFolderConnector {
     }
 
     /// A domain of the same bucket.
-    fn linked_locations(&self, base: Option<&Location>, name: &Name, _: LinkedStoreRole) -> Vec<Location> {
+    fn linked_store_candidates(&self, base: Option<&Location>, name: &Name, _: LinkedStoreRole) -> Vec<Location> {
         let place = base.and_then(|base| place_of(base, &options_of(base)).ok());
         let (Some(place), Some(name)) = (place, name.as_str()) else { return Vec::new() };
         place.resolve_external_link(name).map(|text| Url::literal(CONNECTOR, &text).into()).into_iter().collect()

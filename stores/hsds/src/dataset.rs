@@ -349,7 +349,7 @@ impl HsdsDataset {
         let (Layout::Chunked(_), Dataspace::Simple(shape)) = (&spec.layout, &mut resized.dataspace) else {
             return Err(ModelError::Invalid("only a chunked dataset changes its extent".into()));
         };
-        if !shape.resize(dims) {
+        if !shape.try_resize(dims) {
             return Err(ModelError::Invalid(format!("{dims:?} is not within the maximum {:?}", shape.max_dims())));
         }
         Ok(resized)
@@ -366,7 +366,7 @@ impl HsdsDataset {
     }
 
     fn stored(&self, coord: ChunkCoord) -> StoredChunk {
-        StoredChunk { coord, offset: None, size: self.form.model_chunk_size(), filter_mask: 0 }
+        StoredChunk { coord, file_offset: None, size: self.form.model_chunk_size(), filter_mask: 0 }
     }
 
     /// Changes the dataset as a batch says, without its publication.

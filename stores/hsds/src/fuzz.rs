@@ -59,8 +59,10 @@ fn make_sample() -> Result<Vec<ObjectPut>> {
     store.dataset(texts)?.write_whole(&ChunkCoord::new(&[0]), 0, &elements)?;
     let value = writer.put_blob(b"a title", 7)?;
     let (name, dataspace, committed, creation_order) = ("title".into(), Dataspace::Scalar, None, None);
-    writer
-        .set_attribute(root, &AttributeData { name, datatype: text(), committed, dataspace, value, creation_order })?;
+    writer.set_attribute(
+        root,
+        &AttributeData { name, datatype: text(), committed_datatype: committed, dataspace, value, creation_order },
+    )?;
     writer.add_link(root, &"soft".into(), &LinkTarget::Soft("/numbers".into()))?;
     store.close()?;
     let object = |key: String| Ok(engine.get(&key)?.map(|found| ObjectPut { key, bytes: found.bytes.to_vec() }));

@@ -54,7 +54,7 @@ pub fn delete_lost_domains(engine: &dyn ObjectEngine, found: Vec<(DomainId, Leak
     for (id, leak) in found {
         match engine.claim(&id.prefix()) {
             Ok(()) => claimed.push((id, leak)),
-            Err(error) if matches!(error.store_kind(), Some(StoreErrorKind::InUse(_))) => {}
+            Err(error) if matches!(error.store_error_kind(), Some(StoreErrorKind::InUse(_))) => {}
             Err(error) => return Err(error),
         }
     }

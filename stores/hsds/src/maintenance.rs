@@ -28,12 +28,18 @@ pub(crate) fn diagnosis(session: &HsdsSession) -> h5live_model::Result<FileDiagn
         false if session.engine.is_abandoned()? => FileOpenState::Abandoned { live: true },
         false => FileOpenState::Closed,
     };
-    Ok(FileDiagnosis { condition, superblock: None, length, announced: length, readers: Vec::new() })
+    Ok(FileDiagnosis {
+        open_state: condition,
+        superblock_version: None,
+        length,
+        announced_length: length,
+        readers: Vec::new(),
+    })
 }
 
 /// The same request, for a session in this mode.
 pub(crate) fn with_mode<'a>(how: &OpenRequest<'a>, mode: Mode) -> OpenRequest<'a> {
-    OpenRequest { mode, unfilter: how.unfilter.clone(), ..*how }
+    OpenRequest { mode, filter_engine: how.filter_engine.clone(), ..*how }
 }
 
 /// A domain, or what is left in a bucket that has none at the location.
@@ -57,7 +63,7 @@ impl UpkeepTarget {
             Err(error) => error,
         };
         match &error {
-            OpenError::Store(cause) if cause.store_kind() == Some(&StoreErrorKind::NotFound) => {}
+            OpenError::Store(cause) if cause.store_error_kind() == Some(&StoreErrorKind::NotFound) => {}
             _ => return Err(error),
         }
         let engine = bucket()?;
@@ -81,15 +87,15 @@ impl UpkeepTarget {
                 engine.close()?;
                 let length = bytes_of(&lost);
                 FileDiagnosis {
-                    condition: FileOpenState::Closed,
-                    superblock: None,
+                    open_state: FileOpenState::Closed,
+                    superblock_version: None,
                     length,
-                    announced: length,
+                    announced_length: length,
                     readers: Vec::new(),
                 }
             }
         };
-        Ok(RepairReport { before: before.unwrap_or_else(|| found.clone()), after: found, left: Vec::new() })
+        Ok(RepairReport { before: before.unwrap_or_else(|| found.clone()), after: found, unrepaired: Vec::new() })
     }
 
     /// Deletes the objects to which no path leads, the shards that no document names, and the objects of lost domains.
@@ -105,7 +111,7 @@ impl UpkeepTarget {
                 engine.remove_unfinished_writes()?;
                 engine.close()?;
                 let after = before.saturating_sub(objects.iter().map(|leak| leak.bytes).sum());
-                Ok(ReclaimReport { objects, before, after })
+                Ok(ReclaimReport { leaks: objects, size_before: before, size_after: after })
             }
         }
     }
@@ -159,7 +165,11 @@ fn reclaim_domain(session: &Arc<HsdsSession>) -> Result<ReclaimReport, OpenError
     let left = all_lost.saturating_sub(deleted.iter().map(|leak| leak.bytes).sum());
     let after = diagnosis(session)?.length + left;
     session.close()?;
-    Ok(ReclaimReport { objects: found.leaks.into_iter().chain(deleted).collect(), before, after })
+    Ok(ReclaimReport {
+        leaks: found.leaks.into_iter().chain(deleted).collect(),
+        size_before: before,
+        size_after: after,
+    })
 }
 
 impl HsdsFolderConnector {
@@ -185,7 +195,7 @@ impl Maintenance for HsdsFolderConnector {
         HsdsFolderConnector::open_for_upkeep(at, &with_mode(how, Mode::Write))?.repair(before)
     }
 
-    fn reclaim(&self, at: &Location, how: &OpenRequest<'_>) -> Result<ReclaimReport, OpenError> {
+    fn reclaim_unreachable(&self, at: &Location, how: &OpenRequest<'_>) -> Result<ReclaimReport, OpenError> {
         HsdsFolderConnector::open_for_upkeep(at, &with_mode(how, Mode::Write))?.reclaim()
     }
 

@@ -290,7 +290,7 @@ impl HsdsSession {
         new.check()?;
         let key = self.domain.key(id);
         let document = self.document_with_entries(id, EntryQuery::One(LinksOrAttributes::Attributes, &new.name))?;
-        self.check_committed(new.committed, &new.datatype)?;
+        self.check_committed(new.committed_datatype, &new.datatype)?;
         let old = document.attribute(&new.name).map_err(damaged_object_error(&key))?;
         self.check_right(Some(&document), if old.is_some() { AclRight::Update } else { AclRight::Create })?;
         let old = old.and_then(|old| old.datatype.committed);
@@ -299,7 +299,7 @@ impl HsdsSession {
         }
         let codec = ElementCodec::new(&new.datatype);
         let (stored, _) = self.pack(&codec, &new.value)?;
-        let used = DatatypeAndCommittedId { datatype: new.datatype.clone(), committed: new.committed };
+        let used = DatatypeAndCommittedId { datatype: new.datatype.clone(), committed: new.committed_datatype };
         let record = AttributeContent {
             datatype: used,
             dataspace: new.dataspace.clone(),
@@ -310,7 +310,7 @@ impl HsdsSession {
         self.change_entry(id, entry, |document| {
             document.set_attribute(&new.name, &record, unix_seconds_now()).map_err(invalid_or_unsupported_error)
         })?;
-        if let Some(committed) = new.committed {
+        if let Some(committed) = new.committed_datatype {
             self.state.write().add_references(committed, 1);
         }
         self.release(old.into_iter().collect())

@@ -91,7 +91,14 @@ impl HsdsSession {
             .map_err(damaged_object_error(&key))?;
         let AttributeContent { datatype: used, dataspace, creation_order: order, .. } = record;
         let (datatype, committed) = (used.datatype, used.committed);
-        Ok(Some(AttributeData { name: name.clone(), datatype, committed, dataspace, value, creation_order: order }))
+        Ok(Some(AttributeData {
+            name: name.clone(),
+            datatype,
+            committed_datatype: committed,
+            dataspace,
+            value,
+            creation_order: order,
+        }))
     }
 
     /// What is known of an object beside.
@@ -105,10 +112,10 @@ impl HsdsSession {
         let links = state.reference_counts.as_ref().and_then(|uses| uses.get(&id)).copied().unwrap_or_default();
         let links = if id == self.domain.root() { links.max(1) } else { links };
         Ok(ObjectInfo {
-            links,
+            hard_link_count: links,
             times: document.times(),
             comment: document.comment(),
-            attributes: document.attribute_storage(),
+            attribute_storage: document.attribute_storage(),
         })
     }
 

@@ -84,7 +84,7 @@ fn chunks(folder: &Path, checksums: bool) -> Result<()> {
 fn pairs(folder: &Path, checksums: bool, value: Datatype, count: u64, what: &str) -> Result<()> {
     let key = Datatype::integer(8, ByteOrder::Big, Sign::Unsigned);
     let store = open(folder, Mode::CreateNew, checksums)?;
-    let map = make(&store, "map", ObjectKindSpec::Map(Box::new(MapSpec { key, value })))?;
+    let map = make(&store, "map", ObjectKindSpec::Map(Box::new(MapSpec { key_type: key, value_type: value })))?;
     let key = |n: u64| n.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes();
     let maps = store.maps().ok_or("there are maps")?;
     timed(&format!("pairs with {what} put, 1,000 a commit"), count, || {

@@ -23,18 +23,18 @@ pub struct KvConnector;
 /// The folder of a store.
 ///
 /// # Errors
-/// [`OpenError::Url`] if the location names none.
+/// [`OpenError::InvalidLocation`] if the location names none.
 pub(crate) fn folder(at: &Location) -> Result<PathBuf, OpenError> {
     let Location::Url(url) = at else { return Ok(at.as_path().map(Path::to_owned).unwrap_or_default()) };
-    let missing = || OpenError::Url("a key-value store has a folder: kv:run is one".to_owned());
-    url.local_path()?.ok_or_else(missing)
+    let missing = || OpenError::InvalidLocation("a key-value store has a folder: kv:run is one".to_owned());
+    url.hier_part_as_path()?.ok_or_else(missing)
 }
 
 impl KvConnector {
     /// The folder of the store at a location.
     ///
     /// # Errors
-    /// [`OpenError::Url`] if the location names none.
+    /// [`OpenError::InvalidLocation`] if the location names none.
     pub fn folder(at: &Location) -> Result<PathBuf, OpenError> {
         folder(at)
     }
@@ -106,7 +106,7 @@ impl Connector for KvConnector {
     }
 
     /// Beside the store that names it, as native files have it. A folder is taken for a store of this kind.
-    fn linked_locations(&self, base: Option<&Location>, name: &Name, role: LinkedStoreRole) -> Vec<Location> {
+    fn linked_store_candidates(&self, base: Option<&Location>, name: &Name, role: LinkedStoreRole) -> Vec<Location> {
         let base = base.and_then(|base| folder(base).ok());
         let paths =
             linked_file_candidates(base.as_deref().and_then(Path::parent), &path_from_bytes(name.as_bytes()), role);

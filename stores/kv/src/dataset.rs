@@ -174,7 +174,7 @@ impl KvDataset {
             return Err(ModelError::Invalid("only a chunked dataset changes its extent".into()));
         };
         let is_smaller = dims.iter().zip(shape.dims()).any(|(new, old)| new < old);
-        if !shape.resize(dims) {
+        if !shape.try_resize(dims) {
             return Err(ModelError::Invalid(format!("{dims:?} is not within the maximum {:?}", shape.max_dims())));
         }
         if is_smaller {
@@ -186,7 +186,7 @@ impl KvDataset {
     }
 
     fn stored(&self, chunk: StoredChunkRecord) -> StoredChunk {
-        StoredChunk { coord: chunk.coord, offset: None, size: chunk.size, filter_mask: chunk.filter_mask }
+        StoredChunk { coord: chunk.coord, file_offset: None, size: chunk.size, filter_mask: chunk.filter_mask }
     }
 }
 

@@ -62,10 +62,11 @@ fn fill(store: &KvStore) -> Result<()> {
     store.dataset(texts)?.write_whole(&ChunkCoord::new(&[0]), 0, &elements)?;
     let value = writer.put_blob(b"a title", 7)?;
     let (name, dataspace, committed, creation_order) = ("title".into(), Dataspace::Scalar, None, None);
-    let title = AttributeData { name, datatype: text.clone(), committed, dataspace, value, creation_order };
+    let title =
+        AttributeData { name, datatype: text.clone(), committed_datatype: committed, dataspace, value, creation_order };
     writer.set_attribute(root, &title)?;
     writer.add_link(root, &"soft".into(), &LinkTarget::Soft("/numbers".into()))?;
-    let map = ObjectSpec::from(MapSpec { key: integer, value: text });
+    let map = ObjectSpec::from(MapSpec { key_type: integer, value_type: text });
     let map = writer.create(&NewObject::linked(root, &"map".into(), &map))?;
     let value = writer.put_blob(b"a value", 7)?;
     if let Some(maps) = store.maps() {

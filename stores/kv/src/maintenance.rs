@@ -28,7 +28,13 @@ fn diagnose(folder: &Path) -> Result<FileDiagnosis> {
         }
         None => FileOpenState::Closed,
     };
-    Ok(FileDiagnosis { condition, superblock: None, length, announced: length, readers: Vec::new() })
+    Ok(FileDiagnosis {
+        open_state: condition,
+        superblock_version: None,
+        length,
+        announced_length: length,
+        readers: Vec::new(),
+    })
 }
 
 /// Deletes objects and blobs to which nothing leads, and takes the uses that they have of others.
@@ -55,20 +61,24 @@ impl Maintenance for KvConnector {
     fn repair(&self, at: &Location, how: &OpenRequest<'_>) -> std::result::Result<RepairReport, OpenError> {
         let before = self.diagnose(at)?;
         // Nothing else is left behind by a writer that died. Of a store that cannot be opened it is not said that it is sound.
-        let mode = if before.condition == FileOpenState::Closed { Mode::Read } else { Mode::Write };
-        let request = OpenRequest { mode, unfilter: how.unfilter.clone(), ..*how };
+        let mode = if before.open_state == FileOpenState::Closed { Mode::Read } else { Mode::Write };
+        let request = OpenRequest { mode, filter_engine: how.filter_engine.clone(), ..*how };
         KvConnector::open_session(at, &request)?.close().map_err(OpenError::Store)?;
-        Ok(RepairReport { before, after: self.diagnose(at)?, left: Vec::new() })
+        Ok(RepairReport { before, after: self.diagnose(at)?, unrepaired: Vec::new() })
     }
 
-    fn reclaim(&self, at: &Location, how: &OpenRequest<'_>) -> std::result::Result<ReclaimReport, OpenError> {
+    fn reclaim_unreachable(
+        &self,
+        at: &Location,
+        how: &OpenRequest<'_>,
+    ) -> std::result::Result<ReclaimReport, OpenError> {
         let before = self.diagnose(at)?.length;
-        let request = OpenRequest { mode: Mode::Write, unfilter: how.unfilter.clone(), ..*how };
+        let request = OpenRequest { mode: Mode::Write, filter_engine: how.filter_engine.clone(), ..*how };
         let mut objects = Vec::new();
         loop {
             // From the check to the commit, nobody else writes.
             let engine = KvConnector::open_engine(at, &request)?;
-            let found = check_container(&engine, StoreCheckOptions::default(), &*how.unfilter, how.max_allocation);
+            let found = check_container(&engine, StoreCheckOptions::default(), &*how.filter_engine, how.max_allocation);
             let found = found.map_err(OpenError::Store)?;
             if let Some(first) = found.findings.first() {
                 let (findings, first) = (found.findings.len(), first.to_string());
@@ -76,7 +86,11 @@ impl Maintenance for KvConnector {
             }
             if found.leaks.is_empty() {
                 engine.close().map_err(|error| OpenError::Store(error.into()))?;
-                return Ok(ReclaimReport { objects, before, after: self.diagnose(at)?.length });
+                return Ok(ReclaimReport {
+                    leaks: objects,
+                    size_before: before,
+                    size_after: self.diagnose(at)?.length,
+                });
             }
             let session = KvConnector::session_on(engine, at, &request)?;
             let deleted = session.change(|state| delete_leaks(state, &found.leaks, &session.cleanup));
@@ -91,9 +105,9 @@ impl Maintenance for KvConnector {
         how: &OpenRequest<'_>,
         what: &StoreCheckOptions,
     ) -> std::result::Result<StoreCheckReport, OpenError> {
-        let request = OpenRequest { mode: Mode::Read, unfilter: how.unfilter.clone(), ..*how };
+        let request = OpenRequest { mode: Mode::Read, filter_engine: how.filter_engine.clone(), ..*how };
         let engine = KvConnector::open_engine(at, &request)?;
-        let report = check_container(&engine, *what, &*how.unfilter, how.max_allocation);
+        let report = check_container(&engine, *what, &*how.filter_engine, how.max_allocation);
         let mut report = report.map_err(OpenError::Store)?;
         match engine.inner().check_pages() {
             Ok(()) => {}

@@ -33,7 +33,7 @@ impl CachedMap {
     pub fn append_record_key(&self, key: MapKey<'_>, record: &mut Vec<u8>) -> Result<()> {
         self.spec.check_key(key)?;
         // What makes keys sort are a few bytes more.
-        record.reserve(self.prefix.as_bytes().len() + key.bytes().len() + 8);
+        record.reserve(self.prefix.as_bytes().len() + key.bytes_or_empty().len() + 8);
         record.extend_from_slice(self.prefix.as_bytes());
         self.key_codec.encode(key, record)
     }
@@ -75,7 +75,7 @@ impl MapCache {
             return Ok(seen.map.clone());
         }
         let spec = map_spec(&state.view_with_edits(), map)?;
-        let order = OrderPreservingKeyCodec::new(&spec.key);
+        let order = OrderPreservingKeyCodec::new(&spec.key_type);
         let known = Arc::new(CachedMap { spec, key_codec: order, prefix: key::map_record(map, &[]) });
         let mut maps = self.0.write();
         if maps.len() >= MAX_KNOWN_MAPS {

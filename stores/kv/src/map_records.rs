@@ -50,12 +50,12 @@ pub struct MapValueStorage<'a> {
 impl<'a> MapValueStorage<'a> {
     /// Those of a map in a container with records of a form.
     pub fn of(spec: &'a MapSpec, form: ContainerFormat) -> Self {
-        match &spec.value {
+        match &spec.value_type {
             Datatype::VarLen(t) => {
                 let are_blobs = form.has_varlen_map_value_blobs();
                 let base_bytes = if t.kind == VarLenKind::Sequence { t.base.size() as usize } else { 1 };
                 MapValueStorage {
-                    stored_datatype: if are_blobs { &spec.value } else { &t.base },
+                    stored_datatype: if are_blobs { &spec.value_type } else { &t.base },
                     are_blobs,
                     base_bytes,
                     elements: &t.base,

@@ -228,7 +228,7 @@ pub fn rename_link(state: &mut KvState, from: (ObjectId, &Name), to: (ObjectId, 
 pub fn set_attribute(state: &mut KvState, id: ObjectId, new: &AttributeData, cleanup: &ReclaimContext) -> Result<()> {
     new.check()?;
     state.check_object_exists(id)?;
-    check_committed(state, new.committed, &new.datatype)?;
+    check_committed(state, new.committed_datatype, &new.datatype)?;
     // The first record of an attribute says whether there is one.
     let first = key::attribute(id, AttributeField::Datatype, new.name.as_bytes());
     let old = match state.view_with_edits().has(first.as_bytes())? {
@@ -260,7 +260,7 @@ pub fn set_attribute(state: &mut KvState, id: ObjectId, new: &AttributeData, cle
             None => {}
         }
     }
-    if let Some(committed) = new.committed {
+    if let Some(committed) = new.committed_datatype {
         state.add_references(committed, 1)?;
     }
     match old {
@@ -297,7 +297,7 @@ fn release_attribute(
         gone.retain(|blob| !kept.contains(blob));
     }
     gone.into_iter().for_each(|blob| state.delete(&key::blob(blob)));
-    release_references(state, old.committed.into_iter().collect(), cleanup)
+    release_references(state, old.committed_datatype.into_iter().collect(), cleanup)
 }
 
 /// Changes the comment of an object, or its times if it keeps any.
@@ -363,7 +363,7 @@ pub fn delete_returning_references(
     let view = state.view_with_edits();
     let description = spec(&view, id)?;
     for_each_attribute(&view, id, &mut |attribute| {
-        used.extend(attribute.committed);
+        used.extend(attribute.committed_datatype);
         blobs.extend(referenced_blob_ids(&view, &attribute.datatype, &attribute.value)?);
         Ok(true)
     })?;

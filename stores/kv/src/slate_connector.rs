@@ -42,8 +42,9 @@ impl SlatePlace {
             GOOGLE_SCHEME => Cloud::Google,
             AZURE_SCHEME => Cloud::Azure,
             FOLDER_SCHEME => {
-                let missing = || OpenError::Url("a key-value store has a folder: kv+file:run is one".to_owned());
-                return url.local_path()?.map(SlatePlace::Folder).ok_or_else(missing);
+                let missing =
+                    || OpenError::InvalidLocation("a key-value store has a folder: kv+file:run is one".to_owned());
+                return url.hier_part_as_path()?.map(SlatePlace::Folder).ok_or_else(missing);
             }
             _ => Cloud::S3,
         };
@@ -53,16 +54,20 @@ impl SlatePlace {
     fn in_cloud(cloud: Cloud, url: &Url) -> Result<Self, OpenError> {
         let example = || {
             let scheme = url.scheme();
-            OpenError::Url(format!("such a key-value store has a bucket and a prefix: {scheme}://bucket/run is one"))
+            OpenError::InvalidLocation(format!(
+                "such a key-value store has a bucket and a prefix: {scheme}://bucket/run is one"
+            ))
         };
-        let decoded = String::from_utf8(url.decoded_path()?).map_err(|_| example())?;
+        let decoded = String::from_utf8(url.decoded_hier_part()?).map_err(|_| example())?;
         let (bucket, prefix) = decoded.strip_prefix("//").and_then(|rest| rest.split_once('/')).ok_or_else(example)?;
         let prefix = prefix.trim_matches('/');
         if bucket.is_empty() || prefix.is_empty() {
             return Err(example());
         }
         if bucket.contains('@') {
-            return Err(OpenError::Url("keys of an object store are taken from the environment only".to_owned()));
+            return Err(OpenError::InvalidLocation(
+                "keys of an object store are taken from the environment only".to_owned(),
+            ));
         }
         Ok(SlatePlace::Cloud { cloud, bucket: bucket.to_owned(), prefix: prefix.to_owned() })
     }
@@ -71,7 +76,9 @@ impl SlatePlace {
         let location = match self {
             SlatePlace::Folder(folder) => {
                 if let Some(option) = options.objects.first_non_default_option() {
-                    return Err(OpenError::Url(format!("the option {option:?} has no meaning for a folder")));
+                    return Err(OpenError::InvalidLocation(format!(
+                        "the option {option:?} has no meaning for a folder"
+                    )));
                 }
                 let makes = matches!(mode, Mode::Create | Mode::CreateNew);
                 SlateLocation::folder(folder, makes, options.sync != SyncPolicy::Never)
@@ -142,7 +149,7 @@ impl Connector for SlateConnector {
     }
 
     /// A store beside the one that names it.
-    fn linked_locations(&self, base: Option<&Location>, name: &Name, _: LinkedStoreRole) -> Vec<Location> {
+    fn linked_store_candidates(&self, base: Option<&Location>, name: &Name, _: LinkedStoreRole) -> Vec<Location> {
         let Some(name) = name.as_str() else { return Vec::new() };
         let place = base.and_then(|base| SlatePlace::of(base).ok());
         let beside = place.as_ref().and_then(|place| place.beside(name));
@@ -218,7 +225,7 @@ mod tests {
     #[test]
     fn a_url_without_a_bucket_or_with_a_key_is_refused() {
         for text in ["kv+s3://b", "kv+s3://b/", "kv+s3:///run", "kv+s3:run", "kv+gs://b//", "kv+file:"] {
-            assert!(matches!(place(text), Err(OpenError::Url(_))), "{text}");
+            assert!(matches!(place(text), Err(OpenError::InvalidLocation(_))), "{text}");
         }
         let error = place("kv+s3://user:SECRET@b/run").unwrap_err().to_string();
         assert!(error.contains("environment") && !error.contains("SECRET"), "{error}");
@@ -238,7 +245,7 @@ mod tests {
     #[test]
     fn a_linked_store_lies_beside_the_one_that_names_it() {
         let linked = |base: &str| {
-            SlateConnector.linked_locations(Some(&base.into()), &"other".into(), LinkedStoreRole::ExternalLink)
+            SlateConnector.linked_store_candidates(Some(&base.into()), &"other".into(), LinkedStoreRole::ExternalLink)
         };
         let texts = |found: Vec<Location>| found.iter().map(Location::to_string).collect::<Vec<_>>();
         assert_eq!(texts(linked("kv+s3://b/runs/one")), ["kv+s3://b/runs/other"]);

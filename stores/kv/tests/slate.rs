@@ -327,8 +327,8 @@ macro_rules! run_groups {
 fn a_store_on_an_s3_server_passes_the_suite() {
     let Some(bucket) = Bucket::start() else { return };
     let lab = StoreLab::new(|name: &str, mode| session(bucket.engine(&format!("runs/{name}"), mode).unwrap(), mode));
-    run_groups!(&lab; test_groups test_links test_link_removal test_attributes test_committed_types test_unchunked_datasets test_compact_datasets test_chunks test_filtered_chunks
-        test_growing_extents test_shrinking_extents test_blobs test_removed_blobs test_object_references test_region_references test_link_renaming test_unlinked_objects test_creation_order
+    run_groups!(&lab; test_groups test_links test_last_link_removal test_attributes test_committed_types test_unchunked_datasets test_compact_created_with_elements test_chunks test_filtered_chunks
+        test_growing_extents test_shrinking_extents test_blobs test_removed_blobs test_object_references test_region_and_standard_references test_link_renaming test_objects_created_unlinked test_creation_order
         test_committed_type_uses test_comments test_write_batches test_refused_batches test_partial_chunk_writes test_staged_writes test_multi_chunk_reads test_block_reads
         test_dataset_publish_order test_commits test_concurrent_writes test_unclaimed_features test_map_pairs test_refused_map_edits test_map_range_scans test_map_key_types test_map_persistence
         test_live_map_reads test_persistence test_live_reads);

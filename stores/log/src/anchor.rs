@@ -23,7 +23,7 @@ const OF_ANCHOR: &str = "an anchor dataset";
 #[derive(Debug, Clone, PartialEq)]
 pub struct AnchoredDataset {
     /// The number of the dataset.
-    pub id: u64,
+    pub number: u64,
     /// The dataset that it stands for, with the extent of [`names::SHAPE`].
     pub spec: DatasetSpec,
 }
@@ -39,7 +39,7 @@ pub fn i64_attribute(name: &str, values: &[i64], dataspace: Dataspace) -> Attrib
     AttributeData {
         name: Name::from(name),
         datatype: Datatype::integer(8, ByteOrder::Little, Sign::Signed),
-        committed: None,
+        committed_datatype: None,
         dataspace,
         value: values.iter().flat_map(|value| value.to_le_bytes()).collect(),
         creation_order: None,
@@ -66,7 +66,7 @@ pub fn read_i64_list_attribute(
     let Some(found) = store.attribute(id, &Name::from(name))? else { return Ok(None) };
     let is_integer = found.datatype == Datatype::integer(8, ByteOrder::Little, Sign::Signed);
     if !is_integer || found.value.len() % 8 != 0 {
-        return Err(LogError::Attribute { attribute: name, of: owner }.into());
+        return Err(LogError::InvalidAttribute { attribute: name, of: owner }.into());
     }
     Ok(Some(found.value.as_chunks().0.iter().map(|bytes| i64::from_le_bytes(*bytes)).collect()))
 }
@@ -81,7 +81,7 @@ pub fn read_i64_attribute(
     match read_i64_list_attribute(store, id, name, owner)?.as_deref() {
         None => Ok(None),
         Some([value]) => Ok(Some(*value)),
-        Some(_) => Err(LogError::Attribute { attribute: name, of: owner }.into()),
+        Some(_) => Err(LogError::InvalidAttribute { attribute: name, of: owner }.into()),
     }
 }
 
@@ -111,10 +111,10 @@ impl AnchoredDataset {
     }
 
     /// The attributes that the anchor gets.
-    pub fn attributes(&self) -> Vec<AttributeData> {
+    pub fn anchor_attributes(&self) -> Vec<AttributeData> {
         let dataspace = &self.spec.dataspace;
         let mut attributes = vec![
-            i64_scalar_attribute(names::ID, self.id.cast_signed()),
+            i64_scalar_attribute(names::DATASET_NUMBER, self.number.cast_signed()),
             dims_attribute(dataspace.dims()),
             i64_list_attribute(names::MAX_SHAPE, &numbers(dataspace.max_dims())),
         ];
@@ -163,8 +163,13 @@ impl AnchoredDataset {
     /// # Errors
     /// If its attributes contradict each other; errors of the store beneath.
     pub fn read(store: &dyn Store, at: ObjectId) -> Result<Option<AnchoredDataset>> {
-        let Some(id) = read_i64_attribute(store, at, names::ID, OF_ANCHOR)? else {
-            return refuse_partial_anchor(store, at, &[names::SHAPE, names::MAX_SHAPE, names::STORAGE], names::ID);
+        let Some(id) = read_i64_attribute(store, at, names::DATASET_NUMBER, OF_ANCHOR)? else {
+            return refuse_partial_anchor(
+                store,
+                at,
+                &[names::SHAPE, names::MAX_SHAPE, names::STORAGE],
+                names::DATASET_NUMBER,
+            );
         };
         let list = |name| -> Result<Vec<u64>> {
             let found = read_i64_list_attribute(store, at, name, OF_ANCHOR)?.ok_or_else(|| missing(name))?;
@@ -176,7 +181,7 @@ impl AnchoredDataset {
             return Err(missing(names::STORAGE));
         }
         spec.check()?;
-        Ok(Some(AnchoredDataset { id: id.cast_unsigned(), spec }))
+        Ok(Some(AnchoredDataset { number: id.cast_unsigned(), spec }))
     }
 }
 
@@ -213,7 +218,7 @@ pub fn read_storage_attributes(
     shape: (&[u64], &[u64]),
     spec: &mut DatasetSpec,
 ) -> Result<bool> {
-    let misfit = |attribute| LogError::Attribute { attribute, of: OF_ANCHOR };
+    let misfit = |attribute| LogError::InvalidAttribute { attribute, of: OF_ANCHOR };
     let Some(storage) = read_i64_list_attribute(store, at, names::STORAGE, OF_ANCHOR)? else { return Ok(false) };
     let Some(([class, allocation, time, flags], sides)) = storage.split_first_chunk::<STORAGE_FIELDS>() else {
         return Err(misfit(names::STORAGE).into());
@@ -254,7 +259,7 @@ fn filter_names(filters: &[FilterSpec]) -> Option<AttributeData> {
         AttributeData {
             name: Name::from(names::FILTER_NAMES),
             datatype: Datatype::integer(1, ByteOrder::Little, Sign::Unsigned),
-            committed: None,
+            committed_datatype: None,
             dataspace: Dataspace::Simple(Shape::fixed(&[value.len() as u64])),
             value,
             creation_order: None,

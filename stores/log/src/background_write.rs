@@ -16,9 +16,9 @@ pub struct PendingWrite {
     /// The log dataset.
     pub chunks: Arc<dyn ChunkStore>,
     /// Where they go in it (bytes).
-    pub offset: u64,
+    pub dataset_offset: u64,
     /// Their position in the log (bytes).
-    pub at: u64,
+    pub log_offset: u64,
     /// Their bytes.
     pub bytes: Arc<Vec<u8>>,
 }
@@ -45,7 +45,7 @@ pub struct BackgroundWriter {
 
 impl PendingWrite {
     fn run(&self) -> Result<()> {
-        write_entries(&*self.chunks, self.offset, &self.bytes)
+        write_entries(&*self.chunks, self.dataset_offset, &self.bytes)
     }
 }
 
@@ -116,16 +116,16 @@ impl BackgroundWriter {
     /// # Errors
     /// Those of `read`; if there are not so many bytes.
     pub fn read(&self, at: u64, into: &mut [u8], read: impl FnOnce(u64, &mut [u8]) -> Result<()>) -> Result<()> {
-        let Some(pending) = self.pending.as_ref().filter(|pending| at + into.len() as u64 > pending.at) else {
+        let Some(pending) = self.pending.as_ref().filter(|pending| at + into.len() as u64 > pending.log_offset) else {
             return read(at, into);
         };
-        let (written, waiting) = into.split_at_mut(pending.at.saturating_sub(at) as usize);
+        let (written, waiting) = into.split_at_mut(pending.log_offset.saturating_sub(at) as usize);
         if !written.is_empty() {
             read(at, written)?;
         }
-        let from = usize::try_from(at.saturating_sub(pending.at)).ok();
+        let from = usize::try_from(at.saturating_sub(pending.log_offset)).ok();
         let bytes = from.and_then(|from| pending.bytes.get(from..)?.get(..waiting.len()));
-        let outside = LogError::InvalidEntry { dataset: u64::MAX, rule: "leads outside of the log" };
+        let outside = LogError::EntryDatasetMismatch { dataset: u64::MAX, rule: "leads outside of the log" };
         waiting.copy_from_slice(bytes.ok_or(outside)?);
         Ok(())
     }

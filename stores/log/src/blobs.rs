@@ -67,7 +67,7 @@ fn compare(element: &[u8], bytes: &[u8]) -> Result<()> {
     match field(element, CHECKSUM_AT) {
         0 => Ok(()),
         known if known == checksum_of(bytes) => Ok(()),
-        _ => Err(LogError::Blob.into()),
+        _ => Err(LogError::BlobChecksum.into()),
     }
 }
 
@@ -106,10 +106,10 @@ pub(crate) fn check_blobs<'a>(
     value: &mut [u8],
 ) -> Result<()> {
     for_each_element(datatype, value, &mut |base, element| {
-        let store = store_of(file_of(element)).ok_or(LogError::Blob)?;
+        let store = store_of(file_of(element)).ok_or(LogError::BlobChecksum)?;
         let mut bytes = read_blob(store, &bare(element))?;
         compare(element, &bytes)?;
-        if base.has_variable_length() { check_blobs(store_of, base, &mut bytes) } else { Ok(()) }
+        if base.has_vlen() { check_blobs(store_of, base, &mut bytes) } else { Ok(()) }
     })
 }
 
@@ -167,14 +167,14 @@ impl LogSession {
     /// # Errors
     /// If they cannot be read; as [`h5live_model::StoreWriter::put_blob`].
     pub fn move_blobs_to_main(&self, main: &dyn Store, datatype: &Datatype, value: &mut [u8]) -> Result<()> {
-        if !datatype.has_variable_length() {
+        if !datatype.has_vlen() {
             return Ok(());
         }
         let stores = self.stores();
         for_each_element(datatype, value, &mut |base, element| {
             let Some(store) = stores.get(file_of(element) as usize) else { return Ok(()) };
             let mut at_home = bare(element);
-            if file_of(element) > 0 || base.has_variable_length() {
+            if file_of(element) > 0 || base.has_vlen() {
                 let mut bytes = read_blob(&**store, &at_home)?;
                 compare(element, &bytes)?;
                 self.move_blobs_to_main(main, base, &mut bytes)?;

@@ -57,7 +57,7 @@ impl BoxTree {
     }
 
     /// Whether so many new boxes were added that the tree is worth making anew ([`BoxTree::rebuild`]).
-    pub fn is_outdated(&self) -> bool {
+    pub fn is_rebuild_due(&self) -> bool {
         self.len - self.order.len() > LEAF_BOXES.max(self.len / TAIL_SHARE)
     }
 
@@ -106,12 +106,12 @@ impl BoxTree {
     }
 
     /// Whether one of the boxes shares an element with the box from `start` to before `end`.
-    pub fn has_any(&self, start: &[u64], end: &[u64]) -> bool {
+    pub fn intersects_any(&self, start: &[u64], end: &[u64]) -> bool {
         self.for_each_met(start, end, |_| ControlFlow::Break(())).is_break()
     }
 
     /// The numbers of the boxes that share an element with the box from `start` to before `end`, in ascending order.
-    pub fn find(&self, start: &[u64], end: &[u64]) -> Vec<u32> {
+    pub fn find_intersecting(&self, start: &[u64], end: &[u64]) -> Vec<u32> {
         let mut found = Vec::new();
         let _ = self.for_each_met(start, end, |number| {
             found.push(number);
@@ -172,7 +172,7 @@ mod tests {
             for (number, sides) in numbers.chunks_exact(2 * rank).enumerate() {
                 let (start, size) = sides.split_at(rank);
                 tree.push(start, start.iter().zip(size).map(|(start, size)| start + size % 7));
-                if number == rebuilt_at || tree.is_outdated() {
+                if number == rebuilt_at || tree.is_rebuild_due() {
                     tree.rebuild();
                 }
             }
@@ -182,8 +182,8 @@ mod tests {
                 let (low, high) = tree.corners(*number);
                 (0..rank).all(|dim| low[dim].max(start[dim]) < high[dim].min(end[dim]))
             });
-            prop_assert_eq!(tree.has_any(start, &end), !tree.find(start, &end).is_empty());
-            prop_assert_eq!(tree.find(start, &end), one_by_one.map(|number| number as u32).collect::<Vec<_>>());
+            prop_assert_eq!(tree.intersects_any(start, &end), !tree.find_intersecting(start, &end).is_empty());
+            prop_assert_eq!(tree.find_intersecting(start, &end), one_by_one.map(|number| number as u32).collect::<Vec<_>>());
         }
     }
 
@@ -193,6 +193,6 @@ mod tests {
         tree.push(&[], [].into_iter());
         tree.push(&[], [].into_iter());
         tree.rebuild();
-        assert_eq!(tree.find(&[], &[]), [0, 1]);
+        assert_eq!(tree.find_intersecting(&[], &[]), [0, 1]);
     }
 }

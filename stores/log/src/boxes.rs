@@ -2,7 +2,7 @@
 
 use smallvec::SmallVec;
 
-use crate::entry::Dims;
+use crate::entry::DimVec;
 
 /// A box of elements: its first one, and one past its last one (`[rank]` each).
 #[derive(Debug, Clone, Copy)]
@@ -17,9 +17,9 @@ pub struct BoxRange<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct IntersectionRun {
     /// Where it begins in the first box.
-    pub first: u64,
+    pub offset_in_first: u64,
     /// Where it begins in the second box.
-    pub second: u64,
+    pub offset_in_second: u64,
     /// Elements.
     pub len: u64,
 }
@@ -35,8 +35,8 @@ impl BoxRange<'_> {
     }
 
     /// How far apart neighbours along each dimension are (elements). Saturates.
-    pub fn strides(&self) -> Dims {
-        let mut strides = Dims::from_elem(1, self.start.len());
+    pub fn strides(&self) -> DimVec {
+        let mut strides = DimVec::from_elem(1, self.start.len());
         for dim in (1..strides.len()).rev() {
             strides[dim - 1] = strides[dim].saturating_mul(self.side(dim));
         }
@@ -46,8 +46,8 @@ impl BoxRange<'_> {
     /// Cuts the box along its first dimension with more than one element, into slabs of at most so many bytes, or of one
     /// row if a row has more. Each has its first element, one past its last one, and how many bytes it has. The whole box
     /// has `total_bytes`.
-    pub fn slabs(&self, total_bytes: u64, max_slab_bytes: u64) -> impl Iterator<Item = (Dims, Dims, u64)> {
-        let (start, end) = (Dims::from_slice(self.start), Dims::from_slice(self.end));
+    pub fn slabs(&self, total_bytes: u64, max_slab_bytes: u64) -> impl Iterator<Item = (DimVec, DimVec, u64)> {
+        let (start, end) = (DimVec::from_slice(self.start), DimVec::from_slice(self.end));
         let cut = (0..start.len()).find(|dim| self.side(*dim) > 1).filter(|_| total_bytes > max_slab_bytes);
         let rows = cut.map_or(1, |dim| self.side(dim));
         let row_bytes = total_bytes / rows;
@@ -79,16 +79,16 @@ impl BoxRange<'_> {
         if !self.intersects(other) {
             return None;
         }
-        let mut first = IntersectionRun { first: 0, second: 0, len: 1 };
-        let (mut counts, mut strides) = (Dims::new(), SmallVec::<[(u64, u64); 4]>::new());
+        let mut first = IntersectionRun { offset_in_first: 0, offset_in_second: 0, len: 1 };
+        let (mut counts, mut strides) = (DimVec::new(), SmallVec::<[(u64, u64); 4]>::new());
         // Dimensions are part of the run as long as both boxes have all of those behind them.
         let (mut is_run, mut stride) = (true, (1u64, 1u64));
         for dim in (0..self.start.len()).rev() {
             let (low, sides) = (self.start[dim].max(other.start[dim]), (self.side(dim), other.side(dim)));
             let count = self.end[dim].min(other.end[dim]) - low;
             let (ours, theirs) = (low - self.start[dim], low - other.start[dim]);
-            first.first = first.first.saturating_add(ours.saturating_mul(stride.0));
-            first.second = first.second.saturating_add(theirs.saturating_mul(stride.1));
+            first.offset_in_first = first.offset_in_first.saturating_add(ours.saturating_mul(stride.0));
+            first.offset_in_second = first.offset_in_second.saturating_add(theirs.saturating_mul(stride.1));
             if is_run {
                 first.len = first.len.saturating_mul(count);
                 is_run = sides == (count, count);
@@ -110,7 +110,7 @@ pub struct SharedBoxRuns {
     /// The first run.
     first: IntersectionRun,
     /// How many runs there are along each of the dimensions before that of the runs.
-    counts: Dims,
+    counts: DimVec,
     /// How far apart neighbours along these dimensions are in both boxes (elements).
     strides: SmallVec<[(u64, u64); 4]>,
 }
@@ -124,18 +124,18 @@ impl SharedBoxRuns {
             _ => (1, (self.first.len, self.first.len)),
         };
         let outer = self.counts.len().saturating_sub(1);
-        let next = move |mut at: Dims| {
+        let next = move |mut at: DimVec| {
             // As an odometer counts.
             let dim = (0..outer).rev().find(|dim| at[*dim] + 1 < self.counts[*dim])?;
             at[dim] += 1;
             at[dim + 1..].fill(0);
             Some(at)
         };
-        std::iter::successors(Some(Dims::from_elem(0, outer)), move |at| next(at.clone())).map(move |at| {
+        std::iter::successors(Some(DimVec::from_elem(0, outer)), move |at| next(at.clone())).map(move |at| {
             let steps = || at.iter().zip(&self.strides);
-            let first = self.first.first + steps().map(|(at, (stride, _))| at * stride).sum::<u64>();
-            let second = self.first.second + steps().map(|(at, (_, stride))| at * stride).sum::<u64>();
-            (IntersectionRun { first, second, len: self.first.len }, count, stride)
+            let first = self.first.offset_in_first + steps().map(|(at, (stride, _))| at * stride).sum::<u64>();
+            let second = self.first.offset_in_second + steps().map(|(at, (_, stride))| at * stride).sum::<u64>();
+            (IntersectionRun { offset_in_first: first, offset_in_second: second, len: self.first.len }, count, stride)
         })
     }
 
@@ -143,7 +143,11 @@ impl SharedBoxRuns {
     pub fn for_each_run(&self, mut each: impl FnMut(IntersectionRun)) {
         for (run, count, (first, second)) in self.strided_runs() {
             (0..count).for_each(|n| {
-                each(IntersectionRun { first: run.first + n * first, second: run.second + n * second, ..run })
+                each(IntersectionRun {
+                    offset_in_first: run.offset_in_first + n * first,
+                    offset_in_second: run.offset_in_second + n * second,
+                    ..run
+                })
             });
         }
     }
@@ -173,7 +177,7 @@ mod tests {
             let theirs = BoxRange { start: part(6), end: &ends[1] };
             let mut found = Vec::new();
             if let Some(shared) = ours.intersection(&theirs) {
-                shared.for_each_run(|run| found.extend((0..run.len).map(|n| (run.first + n, run.second + n))));
+                shared.for_each_run(|run| found.extend((0..run.len).map(|n| (run.offset_in_first + n, run.offset_in_second + n))));
             }
             let mut want = Vec::new();
             for number in 0..10u64.pow(rank as u32) {

@@ -15,7 +15,7 @@ use crate::anchor::AnchoredDataset;
 use crate::blobs::check_blobs;
 use crate::boxes::BoxRange;
 use crate::entry::{EntryChange, EntryError};
-use crate::entry_box_index::{EntryDataLocation, EntryElements};
+use crate::entry_box_index::{EntryDataLocation, EntrySelectionKind};
 use crate::error::{LogError, Result, with_subfile_number};
 use crate::index_table::{IndexTableRow, SavedIndexTable};
 use crate::layout::LogLayout;
@@ -52,7 +52,7 @@ enum LogFault {
 /// How a log is checked.
 pub struct LogCheck<'a> {
     /// What undoes the filters of entries, if their data is to be read.
-    pub data: Option<&'a dyn FilterEngine>,
+    pub check_data_with: Option<&'a dyn FilterEngine>,
     /// Whether nobody writes meanwhile. Otherwise the index table may just be made anew.
     pub is_at_rest: bool,
     /// Most bytes that are allocated at once for what the log states.
@@ -75,7 +75,7 @@ struct FoundAnchor {
 }
 
 /// A finding of the log as a whole.
-pub fn finding(kind: &'static str, cause: impl Into<Cause>) -> StoreFinding {
+pub fn log_finding(kind: &'static str, cause: impl Into<Cause>) -> StoreFinding {
     StoreFinding { object: None, path: None, kind, cause: cause.into() }
 }
 
@@ -87,23 +87,23 @@ fn finding_of(anchor: Option<&FoundAnchor>, kind: &'static str, cause: Cause) ->
 
 impl LogCheck<'_> {
     /// Checks a log in the layout of this program: of a main file, and its subfiles. `group` is the group of the log.
-    pub fn run(&self, main: Arc<dyn Store>, files: &dyn MultiWriterFiles, group: ObjectId) -> StoreCheckReport {
+    pub fn run_h5live(&self, main: Arc<dyn Store>, files: &dyn MultiWriterFiles, group: ObjectId) -> StoreCheckReport {
         let mut report = StoreCheckReport::default();
         let mut scanned = Vec::new();
         for mut file in self.open_files(&main, files, group, &mut report) {
             let mut entries = ScannedEntries::default();
             let read = self.scan(&mut file, &mut entries, &mut report);
-            report.findings.extend(read.err().map(|error| finding("log", error)));
+            report.findings.extend(read.err().map(|error| log_finding("log", error)));
             scanned.push((file, entries));
         }
         let anchors = find_anchors(&*main, LogLayout::H5live, &mut report);
         // Entries and anchors are of datasets that were counted before.
         let refreshed = main.refresh(ObjectScope::All);
-        let count = refreshed.and_then(|()| log_group_attribute(&*main, group, names::DATASET_COUNT));
+        let count = refreshed.and_then(|()| log_group_attribute(&*main, group, names::CREATED_DATASET_COUNT));
         // A subfile by itself does not know how many datasets there are.
         let is_subfile = scanned.iter().any(|(file, _)| file.is_subfile_opened_as_main());
         let count = count.map(|count| if is_subfile { u64::MAX } else { count }).unwrap_or_else(|error| {
-            report.findings.push(finding("log", error));
+            report.findings.push(log_finding("log", error));
             u64::MAX
         });
         let by_number = check_anchors(&anchors, count, &mut report);
@@ -116,15 +116,15 @@ impl LogCheck<'_> {
                 let anchor = by_number.get(&row.head.dataset).copied();
                 let read = |at: LogPosition, into: &mut [u8]| file.read(at.offset(), into);
                 let place = EntryDataLocation {
-                    at: row.at,
+                    at: row.data_at,
                     len: row.head.data_len,
-                    filter: row.head.filter,
+                    filter_id: row.head.filter_id,
                     crc: Some(row.head.data_crc),
-                    kind: EntryElements::Block,
+                    kind: EntrySelectionKind::Block,
                 };
                 let checked = check_entry(*rank, row, anchor, count);
                 let checked = checked.and_then(|decoded| {
-                    let found = anchor.filter(|found| found.anchor.spec.datatype.has_variable_length());
+                    let found = anchor.filter(|found| found.anchor.spec.datatype.has_vlen());
                     let elements = self.check_data(&read, &place, (decoded, found.is_some()), &mut report)?;
                     let (Some(mut elements), Some(found)) = (elements, found) else { return Ok(()) };
                     Ok(check_blobs(&store_of, &found.anchor.spec.datatype, &mut elements)?)
@@ -139,9 +139,9 @@ impl LogCheck<'_> {
     pub fn run_log_vol(&self, session: &LogSession) -> StoreCheckReport {
         let mut report = StoreCheckReport::default();
         let anchors = find_anchors(&*session.inner, LogLayout::LogVol, &mut report);
-        let by_number = check_anchors(&anchors, session.dataset_count(), &mut report);
+        let by_number = check_anchors(&anchors, session.created_dataset_count(), &mut report);
         let state = session.state();
-        report.raw_bytes = state.data_bytes();
+        report.raw_bytes = state.loaded_data_bytes();
         let read = |at: LogPosition, into: &mut [u8]| state.read(at, into);
         for (number, found) in by_number {
             let Some(dataset) = state.dataset(number) else { continue };
@@ -168,7 +168,7 @@ impl LogCheck<'_> {
         let mode = main.session().mode;
         let subfiles = SubfileOpener { files: Some(files), mode, reads_table: false, own: None };
         let count = subfile_count(&**main, group).unwrap_or_else(|error| {
-            report.findings.push(finding("log", error));
+            report.findings.push(log_finding("log", error));
             0
         });
         let mut opened = Vec::new();
@@ -182,7 +182,7 @@ impl LogCheck<'_> {
             };
             match file {
                 Ok(file) => opened.push(file),
-                Err(error) => report.findings.push(finding(kind, error)),
+                Err(error) => report.findings.push(log_finding(kind, error)),
             }
         }
         opened
@@ -190,8 +190,8 @@ impl LogCheck<'_> {
 
     /// Reads all entries of a file, and compares the index table with them.
     fn scan(&self, file: &mut LogFile, entries: &mut ScannedEntries, report: &mut StoreCheckReport) -> Result<()> {
-        file.read_batches(self.limit, |batch| {
-            for entry in batch.entries {
+        file.read_new_batches(self.limit, |batch| {
+            for entry in batch.ranks_and_entries {
                 let head = &entry.1.head;
                 report.metadata_bytes = report.metadata_bytes.saturating_add(head.lengths().head_len as u64);
                 report.raw_bytes = report.raw_bytes.saturating_add(head.data_len);
@@ -213,7 +213,7 @@ impl LogCheck<'_> {
         numbers.extend(entries.keys().filter(|number| **number >= saved.dataset_count()));
         for number in numbers {
             let in_log = entries.get(&number).into_iter().flatten();
-            let mut in_log = in_log.filter(|(_, row)| row.at.offset() < saved.covers);
+            let mut in_log = in_log.filter(|(_, row)| row.data_at.offset() < saved.indexed_bytes);
             let mut is_same = true;
             saved.for_each_entry(number, position, &mut |rank, row| {
                 is_same &= in_log.next().is_some_and(|known| *known == (rank, row));
@@ -221,7 +221,7 @@ impl LogCheck<'_> {
             })?;
             if !is_same || in_log.next().is_some() {
                 let of = if file.number == 0 { "the log".to_owned() } else { format!("subfile {}", file.number) };
-                report.findings.push(finding("table", LogFault::Table { of, number }));
+                report.findings.push(log_finding("table", LogFault::Table { of, number }));
             }
         }
         Ok(())
@@ -236,8 +236,8 @@ impl LogCheck<'_> {
         (decoded, is_wanted): (Option<u64>, bool),
         report: &mut StoreCheckReport,
     ) -> Checked<Option<Vec<u8>>> {
-        let Some(unfilter) = self.data else { return Ok(None) };
-        let EntryDataLocation { at, len, filter, crc, .. } = *place;
+        let Some(unfilter) = self.check_data_with else { return Ok(None) };
+        let EntryDataLocation { at, len, filter_id: filter, crc, .. } = *place;
         let (mut found, mut piece) = (0, vec![0; PIECE_BYTES.min(len) as usize]);
         for done in (0..len).step_by(PIECE_BYTES as usize) {
             let piece = &mut piece[..PIECE_BYTES.min(len - done) as usize];
@@ -245,7 +245,7 @@ impl LogCheck<'_> {
             found = crc32c::crc32c_append(found, piece);
         }
         if crc.is_some_and(|crc| crc != found) {
-            return Err(LogError::Entry { at, source: EntryError::DataChecksum }.into());
+            return Err(LogError::DamagedEntry { at, source: EntryError::DataChecksum }.into());
         }
         let Some(expected) = decoded.filter(|_| is_wanted || filter > 0) else { return Ok(None) };
         self.limit.check(expected)?;
@@ -262,7 +262,7 @@ impl LogCheck<'_> {
                 report.unverifiable_chunks += 1;
                 Ok(None)
             }
-            Err(source) => Err(LogError::Filter { at, source }.into()),
+            Err(source) => Err(LogError::Decode { at, source }.into()),
         }
     }
 }
@@ -270,7 +270,7 @@ impl LogCheck<'_> {
 /// Checks an entry against what is known of its dataset. Returns the bytes of its elements; `None` if it has none, or the
 /// dataset was deleted.
 fn check_entry(found: usize, row: &IndexTableRow, anchor: Option<&FoundAnchor>, count: u64) -> Checked<Option<u64>> {
-    let IndexTableRow { head, at, .. } = row;
+    let IndexTableRow { head, data_at: at, .. } = row;
     let at = *at;
     if head.dataset >= count {
         return Err(LogFault::EntryNumber { at, number: head.dataset, count }.into());
@@ -286,7 +286,7 @@ fn check_entry(found: usize, row: &IndexTableRow, anchor: Option<&FoundAnchor>, 
         EntryChange::Grow(_) | EntryChange::Shrink(_) | EntryChange::EndOfBatch { .. } => return Ok(None),
     };
     let expected = elements.saturating_mul(anchor.spec.datatype.size().into());
-    match head.filter == 0 && head.data_len != expected {
+    match head.filter_id == 0 && head.data_len != expected {
         true => Err(LogFault::DataBytes { at, found: head.data_len, expected }.into()),
         false => Ok(Some(expected)),
     }
@@ -300,7 +300,7 @@ fn check_anchors<'a>(
 ) -> FxHashMap<u64, &'a FoundAnchor> {
     let mut by_number = FxHashMap::<u64, &FoundAnchor>::default();
     for found in anchors {
-        let number = found.anchor.id;
+        let number = found.anchor.number;
         let known = by_number.insert(number, found);
         let fault = match known {
             Some(known) => LogFault::SharedNumber { number, other: known.path.clone() },
@@ -325,7 +325,7 @@ fn find_anchors(store: &dyn Store, layout: LogLayout, report: &mut StoreCheckRep
         let mut below = Vec::new();
         if let Err(error) = look_at(store, layout, (id, &path), &mut below, &mut anchors) {
             let path = Some(path);
-            report.findings.push(StoreFinding { object: Some(id), path, ..finding("object", error) });
+            report.findings.push(StoreFinding { object: Some(id), path, ..log_finding("object", error) });
         }
         found.extend(below.into_iter().filter(|(id, _)| seen.insert(*id)));
     }

@@ -15,9 +15,9 @@ use h5live_model::{
 use parking_lot::Mutex;
 
 use crate::anchor::AnchoredDataset;
-use crate::encode::{BoxData, EncodedEntry, split_into_filtered_entries, split_into_plain_entries};
-use crate::entry::{Dims, EntryChange};
-use crate::entry_box_index::{EntryDataLocation, EntryElements};
+use crate::encode::{BoxData, UnstagedEntry, split_into_filtered_entries, split_into_plain_entries};
+use crate::entry::{DimVec, EntryChange};
+use crate::entry_box_index::{EntryDataLocation, EntrySelectionKind};
 use crate::error::Result;
 use crate::gather::{Gatherer, gather_boxes};
 use crate::log_state::LogState;
@@ -51,7 +51,7 @@ impl fmt::Debug for LoggedChunkStore {
 fn with_extent(spec: &DatasetSpec, dims: &[u64]) -> DatasetSpec {
     let mut spec = spec.clone();
     if let Dataspace::Simple(shape) = &mut spec.dataspace {
-        shape.resize(dims);
+        shape.try_resize(dims);
     }
     spec
 }
@@ -66,16 +66,16 @@ impl LoggedChunkStore {
     /// # Errors
     /// If the index table is damaged; errors of the store beneath.
     pub fn new(session: &Arc<LogSession>, anchor: Arc<dyn ChunkStore>, found: AnchoredDataset) -> Result<Self> {
-        let extent = session.extent_of(found.id, &found.spec)?;
+        let extent = session.extent_of(found.number, &found.spec)?;
         let spec = Mutex::new(Arc::new(with_extent(&found.spec, &extent)));
         let found_after_removals = AtomicU64::new(0);
-        Ok(LoggedChunkStore { session: session.clone(), anchor, number: found.id, spec, found_after_removals })
+        Ok(LoggedChunkStore { session: session.clone(), anchor, number: found.number, spec, found_after_removals })
     }
 
     /// The description, if the dataset is still there.
     fn current_spec(&self) -> Result<Arc<DatasetSpec>> {
         self.session.check_open()?;
-        let removals = self.session.removal_count();
+        let removals = self.session.possible_removal_count();
         if self.found_after_removals.load(Ordering::Acquire) != removals {
             self.anchor.refresh()?;
             self.found_after_removals.store(removals, Ordering::Release);
@@ -95,7 +95,7 @@ impl LoggedChunkStore {
     }
 
     /// The box of a chunk: its first element, and one past its last one. `None` if the dataset has no such chunk.
-    fn chunk_box(spec: &DatasetSpec, coord: &ChunkCoord) -> Option<(Dims, Dims)> {
+    fn chunk_box(spec: &DatasetSpec, coord: &ChunkCoord) -> Option<(DimVec, DimVec)> {
         spec.chunk_bytes_at(coord).ok()?;
         let grid = spec.grid_or_single_chunk()?;
         let start = grid.start_of(coord);
@@ -105,7 +105,7 @@ impl LoggedChunkStore {
 
     /// What brings elements together.
     fn gatherer<'a>(&'a self, state: &'a LogState, spec: &'a DatasetSpec) -> Gatherer<'a> {
-        let LogSession { unfilter, max_allocation, .. } = &*self.session;
+        let LogSession { filter_engine: unfilter, max_allocation, .. } = &*self.session;
         Gatherer { state, dataset: self.number, spec, unfilter: &**unfilter, limit: *max_allocation }
     }
 
@@ -114,7 +114,7 @@ impl LoggedChunkStore {
         let may_have_elements =
             state.dataset(self.number).is_some_and(|dataset| dataset.index.may_have_elements(&start, &end));
         let size = spec.chunk_bytes_or_total()?;
-        may_have_elements.then(|| StoredChunk { coord: coord.clone(), offset: None, size, filter_mask: 0 })
+        may_have_elements.then(|| StoredChunk { coord: coord.clone(), file_offset: None, size, filter_mask: 0 })
     }
 
     /// The chunks in which something was written, and maybe more; `None` if they are many, and to look at each position of
@@ -130,7 +130,7 @@ impl LoggedChunkStore {
         let mut total = 0u64;
         dataset.index.for_each_entry(|start, end, place| {
             let chunks = product(&chunks_of_box(grid, start, end).1);
-            let points = if let EntryElements::Points(points) = place.kind { points } else { u64::MAX };
+            let points = if let EntrySelectionKind::Points(points) = place.kind { points } else { u64::MAX };
             total = total.saturating_add(chunks.min(points));
             true
         });
@@ -143,7 +143,7 @@ impl LoggedChunkStore {
             let (first, counts) = chunks_of_box(grid, start, end);
             match place.kind {
                 // Points may lie far from each other.
-                EntryElements::Points(points) if points < product(&counts) => {
+                EntrySelectionKind::Points(points) if points < product(&counts) => {
                     match gatherer.read_coords(place, points, start.len()) {
                         Ok(coords) => {
                             listed.extend(coords.chunks_exact(start.len().max(1)).map(|at| grid.chunk_of(at)))
@@ -156,7 +156,7 @@ impl LoggedChunkStore {
                     result = Err(gatherer.invalid_entry_error(place.at, "has a larger box than its data can be of"));
                 }
                 _ => for_each_position(&counts, |at| {
-                    let scaled: Dims = first.scaled().iter().zip(at).map(|(first, at)| first + at).collect();
+                    let scaled: DimVec = first.scaled().iter().zip(at).map(|(first, at)| first + at).collect();
                     listed.insert(ChunkCoord::new(&scaled));
                     true
                 }),
@@ -175,7 +175,7 @@ impl LoggedChunkStore {
             if bytes.len() as u64 != whole {
                 return Err(invalid(format!("{} bytes are not a chunk of {whole} bytes", bytes.len())));
             }
-            Ok((grid.start_of(coord), Dims::from_slice(grid.chunk_dims()), bytes))
+            Ok((grid.start_of(coord), DimVec::from_slice(grid.chunk_dims()), bytes))
         };
         match *write {
             ChunkWrite::Whole { filter_mask: 1.., .. } if !spec.filters.is_empty() => {
@@ -210,7 +210,7 @@ impl LoggedChunkStore {
                 }
                 let first =
                     grid.start_of(coord).iter().zip(start).map(|(chunk, at)| chunk.saturating_add(*at)).collect();
-                boxes.push((first, Dims::from_slice(count), bytes));
+                boxes.push((first, DimVec::from_slice(count), bytes));
                 Ok(())
             }
         }
@@ -229,10 +229,10 @@ impl LoggedChunkStore {
             return Err(invalid("only a chunked dataset can be resized".to_owned()));
         }
         let grows = dims.iter().zip(now).all(|(dim, now)| dim >= now);
-        if !grows && !self.session.described.capabilities.features.has(StoreFeatures::SHRINK) {
+        if !grows && !self.session.info.capabilities.features.has(StoreFeatures::SHRINK) {
             return Err(Error::Unsupported("making a dataset smaller in Log VOL's layout (layout=logvol)"));
         }
-        let dims = Dims::from_slice(dims);
+        let dims = DimVec::from_slice(dims);
         Ok(Some(if grows { EntryChange::Grow(dims) } else { EntryChange::Shrink(dims) }))
     }
 
@@ -274,7 +274,7 @@ impl LoggedChunkStore {
             }
             let mut from = start.clone();
             from[0] = rows;
-            let to: Dims = start.iter().zip(count).map(|(start, count)| start.saturating_add(*count)).collect();
+            let to: DimVec = start.iter().zip(count).map(|(start, count)| start.saturating_add(*count)).collect();
             let overlaps = |(start, count, _): &BoxData<'_>| {
                 let sides = start.iter().zip(count).zip(from.iter().zip(&to));
                 sides.into_iter().all(|((start, count), (from, to))| start < to && *from < start.saturating_add(*count))
@@ -282,7 +282,7 @@ impl LoggedChunkStore {
             if boxes[..at].iter().any(overlaps) {
                 continue;
             }
-            let state = self.session.state_for_reading(self.number, spec.dataspace.rank())?;
+            let state = self.session.state_with_updated_index(self.number, spec.dataspace.rank())?;
             if !state.dataset(self.number).is_some_and(|dataset| dataset.index.may_have_elements(&from, &to)) {
                 boxes[at].1[0] = kept;
                 boxes[at].2 = used;
@@ -306,7 +306,7 @@ impl LoggedChunkStore {
         let elements = batch.extent.unwrap_or(spec.dataspace.dims()).iter().fold(1u64, |n, dim| n.saturating_mul(*dim));
         let rows = rows_behind(&spec, &boxes);
         let entries = match self.session.options.filter.filter_for(&spec) {
-            Some(filter) => split_into_filtered_entries(boxes, &filter, &*self.session.unfilter)?,
+            Some(filter) => split_into_filtered_entries(boxes, &filter, &*self.session.filter_engine)?,
             None => split_into_plain_entries(boxes),
         };
         self.session.change(|state| {
@@ -317,19 +317,19 @@ impl LoggedChunkStore {
             for entry in entries {
                 match &entry.change {
                     EntryChange::Block { start, count }
-                        if count.iter().all(|count| *count == 1) && entry.filter == 0 && !keeps_blocks =>
+                        if count.iter().all(|count| *count == 1) && entry.filter_id == 0 && !keeps_blocks =>
                     {
                         state.stage_point(self.number, start, &entry.data)?;
                     }
                     _ => {
-                        state.set_expected_elements(self.number, rank, elements)?;
+                        state.set_expected_element_count(self.number, rank, elements)?;
                         state.stage(self.number, rank, entry)?;
                     }
                 }
             }
             extent.map_or(Ok(()), |change| {
                 self.session.track_changed_extent(self.number, self.anchor.id());
-                state.stage(self.number, rank, EncodedEntry::plain(change, &[]))
+                state.stage(self.number, rank, UnstagedEntry::plain(change, &[]))
             })
         })?;
         if let Some(dims) = batch.extent.filter(|_| self.session.is_joined_writer()) {
@@ -378,7 +378,7 @@ fn note_appended(
 }
 
 /// The first chunk that has elements of a box, and how many there are along each dimension.
-fn chunks_of_box(grid: &ChunkGrid, start: &[u64], end: &[u64]) -> (ChunkCoord, Dims) {
+fn chunks_of_box(grid: &ChunkGrid, start: &[u64], end: &[u64]) -> (ChunkCoord, DimVec) {
     let first = grid.chunk_of(start);
     let last = end.iter().zip(grid.chunk_dims()).map(|(end, side)| end.saturating_sub(1) / side);
     let counts = last.zip(first.scaled()).map(|(last, first)| last.saturating_sub(*first).saturating_add(1)).collect();
@@ -387,7 +387,7 @@ fn chunks_of_box(grid: &ChunkGrid, start: &[u64], end: &[u64]) -> (ChunkCoord, D
 
 /// More chunks than the data of an entry can be of, which has a byte for each at least.
 fn most_chunks(place: &EntryDataLocation) -> u64 {
-    place.len.saturating_mul(if place.filter == 0 { 1 } else { MAX_CHUNKS_PER_FILTERED_BYTE })
+    place.len.saturating_mul(if place.filter_id == 0 { 1 } else { MAX_CHUNKS_PER_FILTERED_BYTE })
 }
 
 /// All positions of a grid of these counts.
@@ -400,7 +400,7 @@ fn for_each_position(counts: &[u64], mut each: impl FnMut(&[u64]) -> bool) {
     if counts.contains(&0) {
         return;
     }
-    let mut at = Dims::from_elem(0, counts.len());
+    let mut at = DimVec::from_elem(0, counts.len());
     while each(&at) {
         let Some(dim) = (0..counts.len()).rev().find(|dim| at[*dim] + 1 < counts[*dim]) else { return };
         at[dim] += 1;
@@ -419,13 +419,13 @@ impl ChunkStore for LoggedChunkStore {
 
     fn locate(&self, coord: &ChunkCoord) -> Result<Option<StoredChunk>> {
         let spec = self.current_spec()?;
-        Ok(self.find(&*self.session.state_for_reading(self.number, spec.dataspace.rank())?, &spec, coord))
+        Ok(self.find(&*self.session.state_with_updated_index(self.number, spec.dataspace.rank())?, &spec, coord))
     }
 
     fn for_each_chunk(&self, each: &mut dyn FnMut(StoredChunk) -> bool) -> Result<()> {
         let spec = self.current_spec()?;
         let Some(grid) = spec.grid_or_single_chunk() else { return Ok(()) };
-        let state = self.session.state_for_reading(self.number, spec.dataspace.rank())?;
+        let state = self.session.state_with_updated_index(self.number, spec.dataspace.rank())?;
         if state.dataset(self.number).is_none() {
             return Ok(());
         }
@@ -453,7 +453,7 @@ impl ChunkStore for LoggedChunkStore {
         let (first, _) = Self::chunk_box(&spec, &chunk.coord).ok_or_else(outside)?;
         let grid = spec.grid_or_single_chunk().ok_or_else(outside)?;
         let size = u64::from(spec.datatype.size());
-        let state = self.session.state_for_reading(self.number, spec.dataspace.rank())?;
+        let state = self.session.state_with_updated_index(self.number, spec.dataspace.rank())?;
         let Some(dataset) = state.dataset(self.number) else {
             spec.fill_into(at, into);
             return Ok(());
@@ -466,7 +466,7 @@ impl ChunkStore for LoggedChunkStore {
         let mut whole = if is_cut { gatherer.limit.zeroed((to - from) * size)? } else { Vec::new() };
         let elements = if is_cut { &mut whole[..] } else { &mut into[..(end - at) as usize] };
         let boxes = split_run_into_blocks(grid.chunk_dims(), from..to).map(|block| {
-            let start: Dims = first.iter().zip(&block.start).map(|(first, at)| first.saturating_add(*at)).collect();
+            let start: DimVec = first.iter().zip(&block.start).map(|(first, at)| first.saturating_add(*at)).collect();
             let end = start.iter().zip(&block.count).map(|(start, count)| start.saturating_add(*count)).collect();
             (start, end)
         });
@@ -487,9 +487,9 @@ impl ChunkStore for LoggedChunkStore {
         if into.is_empty() {
             return Ok(());
         }
-        let sum = |a: &[u64], b: &[u64]| a.iter().zip(b).map(|(a, b)| a.saturating_add(*b)).collect::<Dims>();
+        let sum = |a: &[u64], b: &[u64]| a.iter().zip(b).map(|(a, b)| a.saturating_add(*b)).collect::<DimVec>();
         let start = sum(&first, start);
-        let state = self.session.state_for_reading(self.number, spec.dataspace.rank())?;
+        let state = self.session.state_with_updated_index(self.number, spec.dataspace.rank())?;
         let Some(dataset) = state.dataset(self.number) else {
             spec.fill_into(0, into);
             return Ok(());

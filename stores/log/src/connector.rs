@@ -9,7 +9,7 @@ use h5live_model::{
     PathProbe, RepairReport, Store, StoreCheckOptions, StoreCheckReport, StoreIdentity, TrustOrigin, Url,
 };
 
-use crate::check::{LogCheck, finding};
+use crate::check::{LogCheck, log_finding};
 use crate::error::LogError;
 use crate::joining::join_as_writer;
 use crate::layout::LogLayout;
@@ -17,15 +17,15 @@ use crate::local_multi_writer_files::{LocalMultiWriterFiles, follower_lock_setti
 use crate::log_file::existing_log_group;
 use crate::log_vol_root_attribute::{COUNTERS, LogVolRootAttribute};
 use crate::multi_writer_files::MultiWriterFiles;
-use crate::names::{FILE_LAYOUT, LOG_GROUP};
-use crate::opening::{open_log, open_log_vol};
+use crate::names::{LOG_GROUP, LOG_MARK};
+use crate::opening::{open_log_vol, open_or_create_log};
 use crate::options::Log;
 use crate::session::{CONNECTOR, LogOpenRequest, LogSession};
 use crate::store::LogStore;
 use crate::subfile_opener::is_in_use;
 
 /// The attributes of the root group of a file with a log.
-const MARKS: [&str; 2] = [COUNTERS, FILE_LAYOUT];
+const MARKS: [&str; 2] = [COUNTERS, LOG_MARK];
 
 /// Opens files with a log: `log:run.h5`, and a path that leads to one. The file itself is opened by the connector beneath.
 /// A new file gets a log; one that exists and has none is opened as the plain file that it is.
@@ -74,7 +74,7 @@ impl LogConnector {
             root: &ObjectSpec::group(),
             options: &*options,
             max_allocation: AllocationLimit::default(),
-            unfilter: Arc::new(NoFilters),
+            filter_engine: Arc::new(NoFilters),
             registry: &ConnectorRegistry::empty(),
         };
         self.inner.open(&Location::Path(path.to_owned()), &request).ok()
@@ -95,7 +95,7 @@ impl LogConnector {
         let options = how.downcast_options::<Log>()?.clone();
         let file = self.file(at, how, &options)?;
         let log = LogOpenRequest {
-            unfilter: how.unfilter.clone(),
+            filter_engine: how.filter_engine.clone(),
             max_allocation: how.max_allocation,
             ..LogOpenRequest::new(options.clone())
         };
@@ -103,7 +103,7 @@ impl LogConnector {
             if let Some(path) = &file.path {
                 self.check_joining(path, options.layout)?;
             }
-            let no_path = || OpenError::Url("only files of this machine are joined".to_owned());
+            let no_path = || OpenError::InvalidLocation("only files of this machine are joined".to_owned());
             join_as_writer(file.files.ok_or_else(no_path)?, !is_existing(how.mode), log)?
         } else {
             let request = file.request(how);
@@ -119,10 +119,10 @@ impl LogConnector {
                     // A plain file, as a log may have links to. It stays one.
                     return Ok(OpenedFile::Plain(inner));
                 }
-                _ => open_log(inner, file.files, log)?,
+                _ => open_or_create_log(inner, file.files, log)?,
             }
         };
-        session.described.location = Some(at.clone());
+        session.info.location = Some(at.clone());
         Ok(OpenedFile::Log(Box::new(session)))
     }
 
@@ -151,9 +151,9 @@ impl LogConnector {
     /// The location of the file.
     fn inner_location(at: &Location) -> Result<Location, OpenError> {
         let Location::Url(url) = at else { return Ok(at.clone()) };
-        match url.local_path()? {
+        match url.hier_part_as_path()? {
             Some(path) => Ok(Location::Path(path)),
-            None => Err(OpenError::Url("a file with a log has a path: log:run.h5 is one".to_owned())),
+            None => Err(OpenError::InvalidLocation("a file with a log has a path: log:run.h5 is one".to_owned())),
         }
     }
 }
@@ -180,7 +180,7 @@ enum OpenedFile {
 impl LoggedFile {
     /// The request to the connector beneath, by one to open the log.
     fn request<'a>(&'a self, how: &OpenRequest<'a>) -> OpenRequest<'a> {
-        OpenRequest { mode: self.mode, options: &*self.options, unfilter: how.unfilter.clone(), ..*how }
+        OpenRequest { mode: self.mode, options: &*self.options, filter_engine: how.filter_engine.clone(), ..*how }
     }
 }
 
@@ -216,7 +216,7 @@ impl Connector for LogConnector {
         if probe.head().is_empty() {
             return false;
         }
-        match self.inner.peek_root(probe, &[Name::from(LOG_GROUP)], &MARKS.map(Name::from)) {
+        match self.inner.peek_root_has_any(probe, &[Name::from(LOG_GROUP)], &MARKS.map(Name::from)) {
             Some(false) => false,
             peeked => match self.open_to_look(probe.path()).map(|store| LogSession::is_log_file(&*store)) {
                 Some(Ok(is_log)) => is_log,
@@ -233,9 +233,9 @@ impl Connector for LogConnector {
         })
     }
 
-    fn linked_locations(&self, base: Option<&Location>, name: &Name, role: LinkedStoreRole) -> Vec<Location> {
+    fn linked_store_candidates(&self, base: Option<&Location>, name: &Name, role: LinkedStoreRole) -> Vec<Location> {
         let base = base.and_then(|base| Self::inner_location(base).ok());
-        let found = self.inner.linked_locations(base.as_ref(), name, role);
+        let found = self.inner.linked_store_candidates(base.as_ref(), name, role);
         let as_log = |location: Location| {
             let log = location.as_path().and_then(|path| self.file_location(path));
             log.unwrap_or(location)
@@ -270,14 +270,14 @@ impl Connector for LogConnector {
 
 impl Maintenance for LogConnector {
     fn diagnose(&self, at: &Location) -> Result<FileDiagnosis, OpenError> {
-        let none = || OpenError::Url("the file beneath the log has no maintenance".to_owned());
+        let none = || OpenError::InvalidLocation("the file beneath the log has no maintenance".to_owned());
         self.inner.maintenance().ok_or_else(none)?.diagnose(&Self::inner_location(at)?)
     }
 
     fn repair(&self, at: &Location, how: &OpenRequest<'_>) -> Result<RepairReport, OpenError> {
-        let none = || OpenError::Url("the file beneath the log has no maintenance".to_owned());
+        let none = || OpenError::InvalidLocation("the file beneath the log has no maintenance".to_owned());
         let options = self.inner.options();
-        let request = OpenRequest { options: &*options, unfilter: how.unfilter.clone(), ..*how };
+        let request = OpenRequest { options: &*options, filter_engine: how.filter_engine.clone(), ..*how };
         self.inner.maintenance().ok_or_else(none)?.repair(&Self::inner_location(at)?, &request)
     }
 
@@ -289,7 +289,7 @@ impl Maintenance for LogConnector {
     ) -> Result<StoreCheckReport, OpenError> {
         let options = how.downcast_options::<Log>()?;
         let in_mode = |mode: Mode| {
-            let how = OpenRequest { mode, unfilter: how.unfilter.clone(), ..*how };
+            let how = OpenRequest { mode, filter_engine: how.filter_engine.clone(), ..*how };
             let file = self.file(at, &how, options)?;
             let opened = self.inner.open(&Self::inner_location(at)?, &file.request(&how))?;
             Ok::<_, OpenError>((opened, file))
@@ -300,24 +300,31 @@ impl Maintenance for LogConnector {
             opened => opened?,
         };
         let limit = how.max_allocation;
-        let check =
-            LogCheck { data: what.verify_data.then_some(&*how.unfilter), is_at_rest: is_at_rest(&*main), limit };
+        let check = LogCheck {
+            check_data_with: what.verify_data.then_some(&*how.filter_engine),
+            is_at_rest: is_at_rest(&*main),
+            limit,
+        };
         let is_log_vol = LogVolRootAttribute::read(&*main).is_ok_and(|counters| counters.is_some());
         if let (false, Some(files)) = (is_log_vol, &file.files) {
             if !LogSession::has_log_group_or_mark(&*main)? {
                 return Err(Error::from(LogError::NoLog).into());
             }
             return Ok(match existing_log_group(&*main) {
-                Ok(group) => check.run(main, &**files, group),
-                Err(error) => StoreCheckReport { findings: vec![finding("log", error)], ..StoreCheckReport::default() },
+                Ok(group) => check.run_h5live(main, &**files, group),
+                Err(error) => {
+                    StoreCheckReport { findings: vec![log_finding("log", error)], ..StoreCheckReport::default() }
+                }
             });
         }
         drop(main);
-        let request = OpenRequest { mode: Mode::Read, unfilter: how.unfilter.clone(), ..*how };
+        let request = OpenRequest { mode: Mode::Read, filter_engine: how.filter_engine.clone(), ..*how };
         match self.open_session(at, &request) {
             Ok(OpenedFile::Log(session)) => Ok(check.run_log_vol(&session)),
             Ok(OpenedFile::Plain(_)) => Err(Error::from(LogError::NoLog).into()),
-            Err(error) => Ok(StoreCheckReport { findings: vec![finding("log", error)], ..StoreCheckReport::default() }),
+            Err(error) => {
+                Ok(StoreCheckReport { findings: vec![log_finding("log", error)], ..StoreCheckReport::default() })
+            }
         }
     }
 }

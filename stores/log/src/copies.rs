@@ -128,7 +128,7 @@ impl<'a, L: LogSource> CopyQueue<'a, L> {
     ///
     /// # Errors
     /// Those of reading, and of the checksum.
-    pub fn push_entry(
+    pub fn push_plain_entry(
         &mut self,
         runs: impl Iterator<Item = StridedCopy>,
         mut check: Option<ChecksummedRange>,
@@ -150,7 +150,7 @@ impl<'a, L: LogSource> CopyQueue<'a, L> {
             }
             return Ok(whole.is_some());
         }
-        if self.copies_from_memory && self.log.is_mapped(runs.from, runs.source_end() - runs.from) {
+        if self.copies_from_memory && self.log.try_map(runs.from, runs.source_end() - runs.from) {
             let copy = MappedCopy::new(runs, check);
             let has_check = copy.check.is_some();
             return self.push_mapped(copy).map(|()| has_check);
@@ -368,7 +368,7 @@ impl<'a, L: LogSource> CopyQueue<'a, L> {
     ///
     /// # Errors
     /// As [`CopyQueue::finish`].
-    pub fn finished_buffer(&mut self) -> Result<&mut [u8]> {
+    pub fn finish_and_get_buffer(&mut self) -> Result<&mut [u8]> {
         self.finish()?;
         Ok(self.into)
     }
@@ -383,7 +383,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::entry_box_index::EntryElements;
+    use crate::entry_box_index::EntrySelectionKind;
 
     /// A log in parts of so many bytes.
     struct Bytes {
@@ -409,7 +409,7 @@ mod tests {
             Ok(())
         }
 
-        fn is_mapped(&self, at: u64, len: u64) -> bool {
+        fn try_map(&self, at: u64, len: u64) -> bool {
             at.saturating_add(len) <= self.mapped_len && self.is_mapping_intact()
         }
 
@@ -513,7 +513,7 @@ mod tests {
     fn what_is_decoded_takes_effect_in_its_order() {
         let log = bytes(1000);
         let at = crate::position::LogPosition::from_bits(0);
-        let data = EntryDataLocation { at, len: 9, filter: 1, crc: None, kind: EntryElements::Block };
+        let data = EntryDataLocation { at, len: 9, filter_id: 1, crc: None, kind: EntrySelectionKind::Block };
         let mut into = vec![0; 100];
         let mut queue = CopyQueue::new(&log, &mut into, 2);
         queue.push(run(100, 0, 50), None).unwrap();
@@ -547,7 +547,7 @@ mod tests {
             let mut copy = |runs, crc| {
                 let mut queue = CopyQueue::new(&log, &mut into, 2);
                 queue.push(run(100, 0, 10), None)?;
-                queue.push_entry(std::iter::once(runs), Some(check(crc)))?;
+                queue.push_plain_entry(std::iter::once(runs), Some(check(crc)))?;
                 queue.push(run(300, 0, 10), None)?;
                 queue.finish()
             };

@@ -1,7 +1,7 @@
 //! Whether boxes cover another one.
 
 use crate::boxes::BoxRange;
-use crate::entry::Dims;
+use crate::entry::DimVec;
 
 /// For each box so many looks at a box are worth it...
 const MAX_LOOKS_PER_BOX: usize = 64;
@@ -10,8 +10,9 @@ const BYTES_PER_LOOK: usize = 64;
 
 /// Whether each element of a box of so many bytes is in one of `boxes`. May say no where it takes longer to see than to
 /// fill the box.
-pub fn is_provably_covered(wanted: &BoxRange<'_>, boxes: &[BoxRange<'_>], bytes: usize) -> bool {
-    let mut looks = boxes.len().saturating_mul(MAX_LOOKS_PER_BOX).min((bytes / BYTES_PER_LOOK).saturating_add(1));
+pub fn is_provably_covered(wanted: &BoxRange<'_>, boxes: &[BoxRange<'_>], wanted_bytes: usize) -> bool {
+    let mut looks =
+        boxes.len().saturating_mul(MAX_LOOKS_PER_BOX).min((wanted_bytes / BYTES_PER_LOOK).saturating_add(1));
     // The boxes are halved until there is one.
     let least = boxes.len().saturating_mul(boxes.len().checked_ilog2().unwrap_or(0) as usize);
     least <= looks && is_part_covered(wanted, &mut boxes.to_vec(), &mut looks)
@@ -38,7 +39,7 @@ fn is_part_covered(wanted: &BoxRange<'_>, boxes: &mut [BoxRange<'_>], looks: &mu
     }
     let middle = found.len() / 2;
     let cut = *found.select_nth_unstable(middle).1;
-    let (mut low_end, mut high_start) = (Dims::from_slice(wanted.end), Dims::from_slice(wanted.start));
+    let (mut low_end, mut high_start) = (DimVec::from_slice(wanted.end), DimVec::from_slice(wanted.start));
     (low_end[dim], high_start[dim]) = (cut, cut);
     let mut half = |half: BoxRange<'_>| {
         let mut meeting: Vec<_> = boxes.iter().filter(|found| found.intersects(&half)).copied().collect();

@@ -39,7 +39,7 @@ impl DecodingChunkStore {
     /// A chunk as it is seen: decoded.
     fn as_decoded(spec: &DatasetSpec, chunk: &StoredChunk) -> Result<StoredChunk> {
         let size = spec.chunk_bytes_at(&chunk.coord)?;
-        Ok(StoredChunk { coord: chunk.coord.clone(), offset: None, size, filter_mask: 0 })
+        Ok(StoredChunk { coord: chunk.coord.clone(), file_offset: None, size, filter_mask: 0 })
     }
 
     /// The elements of a chunk.
@@ -61,8 +61,9 @@ impl DecodingChunkStore {
         let grid = spec.grid_or_single_chunk().ok_or_else(missing)?;
         let is_bare = spec.unfiltered_partial_chunks && grid.is_partial(coord, spec.dataspace.dims());
         if !is_bare {
-            let failed = |source| LogError::UnloggedChunk { chunk: coord.to_string(), source };
-            bytes = self.session.unfilter.unfilter(&spec.filters, stored.filter_mask, bytes, size).map_err(failed)?;
+            let failed = |source| LogError::DecodeUnloggedChunk { chunk: coord.to_string(), source };
+            bytes =
+                self.session.filter_engine.unfilter(&spec.filters, stored.filter_mask, bytes, size).map_err(failed)?;
         }
         if bytes.len() as u64 != size {
             let text = format!("chunk {coord} has {} bytes, and its elements take {size}", bytes.len());

@@ -7,7 +7,7 @@ use h5live_model::{
 };
 
 use crate::boxes::BoxRange;
-use crate::entry::{Dims, EntryChange};
+use crate::entry::{DimVec, EntryChange};
 use crate::error::LogError;
 use crate::parallel::{available_threads, for_each_in_parallel};
 
@@ -81,31 +81,31 @@ impl SettingValue for EntryFilter {
 }
 
 /// A box of elements: the first one, the sides, and the bytes of the elements.
-pub type BoxData<'a> = (Dims, Dims, &'a [u8]);
+pub type BoxData<'a> = (DimVec, DimVec, &'a [u8]);
 
 /// An entry that is ready to be staged.
 #[derive(Debug)]
-pub struct EncodedEntry<'a> {
+pub struct UnstagedEntry<'a> {
     /// What it changes.
     pub change: EntryChange,
     /// The registered number of the filter of its data, or 0.
-    pub filter: i32,
+    pub filter_id: i32,
     /// Its data, as it is stored.
     pub data: Cow<'a, [u8]>,
 }
 
-impl<'a> EncodedEntry<'a> {
+impl<'a> UnstagedEntry<'a> {
     /// An entry whose data has no filter.
     pub fn plain(change: EntryChange, data: &'a [u8]) -> Self {
-        EncodedEntry { change, filter: 0, data: Cow::Borrowed(data) }
+        UnstagedEntry { change, filter_id: 0, data: Cow::Borrowed(data) }
     }
 }
 
 /// Cuts a large box into pieces of about so many bytes, along its first dimension that is longer than 1.
 fn pieces<'a>((start, count, bytes): BoxData<'a>, piece_bytes: u64) -> Vec<BoxData<'a>> {
-    let end: Dims = start.iter().zip(&count).map(|(start, count)| start.saturating_add(*count)).collect();
+    let end: DimVec = start.iter().zip(&count).map(|(start, count)| start.saturating_add(*count)).collect();
     let mut rest = bytes;
-    let piece = |(low, high, len): (Dims, Dims, u64)| {
+    let piece = |(low, high, len): (DimVec, DimVec, u64)| {
         let (data, behind) = rest.split_at(len as usize);
         rest = behind;
         let sides = low.iter().zip(&high).map(|(low, high)| high - low).collect();
@@ -115,13 +115,13 @@ fn pieces<'a>((start, count, bytes): BoxData<'a>, piece_bytes: u64) -> Vec<BoxDa
 }
 
 /// The entries of boxes, with their data as it is.
-pub fn split_into_plain_entries<'a>(boxes: Vec<BoxData<'a>>) -> Vec<EncodedEntry<'a>> {
+pub fn split_into_plain_entries<'a>(boxes: Vec<BoxData<'a>>) -> Vec<UnstagedEntry<'a>> {
     plain_entries(boxes, PLAIN_PIECE_BYTES)
 }
 
 /// The entries of boxes that are cut into pieces of so many bytes.
-fn plain_entries<'a>(boxes: Vec<BoxData<'a>>, piece_bytes: u64) -> Vec<EncodedEntry<'a>> {
-    let entry = |(start, count, bytes): BoxData<'a>| EncodedEntry::plain(EntryChange::Block { start, count }, bytes);
+fn plain_entries<'a>(boxes: Vec<BoxData<'a>>, piece_bytes: u64) -> Vec<UnstagedEntry<'a>> {
+    let entry = |(start, count, bytes): BoxData<'a>| UnstagedEntry::plain(EntryChange::Block { start, count }, bytes);
     boxes.into_iter().flat_map(|whole| pieces(whole, piece_bytes)).map(entry).collect()
 }
 
@@ -134,15 +134,15 @@ pub fn split_into_filtered_entries<'a>(
     boxes: Vec<BoxData<'a>>,
     filter: &FilterSpec,
     filters: &dyn FilterEngine,
-) -> Result<Vec<EncodedEntry<'a>>> {
+) -> Result<Vec<UnstagedEntry<'a>>> {
     let mut entries = plain_entries(boxes, FILTERED_PIECE_BYTES);
     let filter = [FilterSpec { optional: false, ..filter.clone() }];
     let total: usize = entries.iter().map(|entry| entry.data.len()).sum();
     let threads = available_threads().min(1 + total / THREAD_BYTES);
     let large = entries.iter_mut().filter(|entry| entry.data.len() >= MIN_BYTES).collect();
-    for_each_in_parallel(large, threads, |entry: &mut EncodedEntry<'_>| {
+    for_each_in_parallel(large, threads, |entry: &mut UnstagedEntry<'_>| {
         if let Some(data) = encode(&filter, &entry.data, filters)? {
-            (entry.filter, entry.data) = (filter[0].id.into(), Cow::Owned(data));
+            (entry.filter_id, entry.data) = (filter[0].id.into(), Cow::Owned(data));
         }
         Ok(())
     })?;
@@ -163,7 +163,7 @@ mod tests {
     #[test]
     fn large_boxes_are_cut_into_pieces_that_are_all_of_them() {
         let bytes: Vec<u8> = (0..1_200_000u32).map(|n| n as u8).collect();
-        let whole = (Dims::from_slice(&[7, 5, 2]), Dims::from_slice(&[1, 600, 2000]), &bytes[..]);
+        let whole = (DimVec::from_slice(&[7, 5, 2]), DimVec::from_slice(&[1, 600, 2000]), &bytes[..]);
         let cut = pieces(whole, FILTERED_PIECE_BYTES);
         assert!(cut.len() > 4 && cut.iter().all(|(.., bytes)| bytes.len() as u64 <= FILTERED_PIECE_BYTES));
         let mut next = 5;
@@ -172,7 +172,7 @@ mod tests {
             next += count[1];
         }
         assert_eq!(cut.iter().flat_map(|(.., bytes)| bytes.iter().copied()).collect::<Vec<_>>(), bytes);
-        let small = (Dims::from_slice(&[1]), Dims::from_slice(&[9]), &bytes[..9]);
+        let small = (DimVec::from_slice(&[1]), DimVec::from_slice(&[9]), &bytes[..9]);
         assert_eq!(pieces(small.clone(), FILTERED_PIECE_BYTES), [small]);
     }
 }

@@ -6,7 +6,7 @@
 use smallvec::SmallVec;
 
 /// A position, or the sides of a box (`[rank]`, elements).
-pub type Dims = SmallVec<[u64; 4]>;
+pub type DimVec = SmallVec<[u64; 4]>;
 
 /// The bytes of the frame before the entry of the design.
 pub const FRAME_BYTES: usize = 48;
@@ -33,11 +33,11 @@ pub struct RowShift {
     /// The number of the dataset.
     pub dataset: u64,
     /// The first of the rows, as entries say it.
-    pub from: u64,
+    pub start: u64,
     /// One past the last one.
-    pub to: u64,
+    pub end: u64,
     /// The number that the first one has.
-    pub first: u64,
+    pub new_start: u64,
 }
 
 /// What an entry changes of its dataset.
@@ -46,16 +46,16 @@ pub enum EntryChange {
     /// A box of elements gets the values in the data, row-major.
     Block {
         /// The first element.
-        start: Dims,
+        start: DimVec,
         /// The sides.
-        count: Dims,
+        count: DimVec,
     },
     /// Single elements get the values in the data, in this order.
     Points(Vec<u64>),
     /// The extent grows to at least this.
-    Grow(Dims),
+    Grow(DimVec),
     /// The extent becomes this. Elements outside are gone; where it grows again, they are fill values.
-    Shrink(Dims),
+    Shrink(DimVec),
     /// Of no dataset: the batch ends here.
     EndOfBatch {
         /// Where the batch stands among those of all writers of the file: of two values of an element, that of the batch
@@ -78,7 +78,7 @@ pub struct EntryHead {
     /// What is changed.
     pub change: EntryChange,
     /// The filter through which the data went: its registered number, or 0.
-    pub filter: i32,
+    pub filter_id: i32,
     /// Bytes of the data, as stored.
     pub data_len: u64,
     /// The CRC-32C of the data, as stored.
@@ -140,8 +140,8 @@ impl EntryChange {
 }
 
 /// Bytes of an entry with so many points before its data; saturates.
-pub fn points_head_bytes(points: u64, rank: usize) -> u64 {
-    points.saturating_mul(8 * rank as u64).saturating_add((FRAME_BYTES + 8 + 4 + 8 + 4 + 4) as u64)
+pub fn points_head_bytes(point_count: u64, rank: usize) -> u64 {
+    point_count.saturating_mul(8 * rank as u64).saturating_add((FRAME_BYTES + 8 + 4 + 8 + 4 + 4) as u64)
 }
 
 impl EntryHead {
@@ -180,12 +180,12 @@ impl EntryHead {
             EntryChange::Grow(dims) | EntryChange::Shrink(dims) => put(dims),
             EntryChange::EndOfBatch { order, shifts } => {
                 put(&[*order]);
-                shifts.iter().for_each(|shift| put(&[shift.dataset, shift.from, shift.to, shift.first]));
+                shifts.iter().for_each(|shift| put(&[shift.dataset, shift.start, shift.end, shift.new_start]));
             }
         }
         // Elements are stored in the byte order of their datatype, and so never as "big endian" of another one.
         out.extend(0i32.to_le_bytes());
-        out.extend(self.filter.to_le_bytes());
+        out.extend(self.filter_id.to_le_bytes());
         let crc = crc32c::crc32c(&out[begin + 8..]);
         out[begin + 4..begin + 8].copy_from_slice(&crc.to_le_bytes());
     }
@@ -230,16 +230,17 @@ pub fn decode_head(bytes: &[u8]) -> Result<(EntryHead, usize), EntryError> {
         head[60..head_len - 8].as_chunks().0.iter().map(|bytes| u64::from_le_bytes(*bytes)).collect();
     let change = match (kind, &numbers[..]) {
         (SUBARRAY, both) if both.len() == 2 * rank => {
-            EntryChange::Block { start: Dims::from_slice(&both[..rank]), count: Dims::from_slice(&both[rank..]) }
+            EntryChange::Block { start: DimVec::from_slice(&both[..rank]), count: DimVec::from_slice(&both[rank..]) }
         }
         // Without dimensions there is one element, which is a block: a number of points would be lost.
         (POINTS, [count, coords @ ..]) if rank > 0 && count.checked_mul(rank as u64) == Some(coords.len() as u64) => {
             EntryChange::Points(coords.to_vec())
         }
-        (GROW, dims) if dims.len() == rank => EntryChange::Grow(Dims::from_slice(dims)),
-        (SHRINK, dims) if dims.len() == rank => EntryChange::Shrink(Dims::from_slice(dims)),
+        (GROW, dims) if dims.len() == rank => EntryChange::Grow(DimVec::from_slice(dims)),
+        (SHRINK, dims) if dims.len() == rank => EntryChange::Shrink(DimVec::from_slice(dims)),
         (END_OF_BATCH, [order, shifts @ ..]) if rank == 0 && shifts.len().is_multiple_of(4) => {
-            let shift = |&[dataset, from, to, first]: &[u64; 4]| RowShift { dataset, from, to, first };
+            let shift =
+                |&[dataset, from, to, first]: &[u64; 4]| RowShift { dataset, start: from, end: to, new_start: first };
             EntryChange::EndOfBatch { order: *order, shifts: shifts.as_chunks().0.iter().map(shift).collect() }
         }
         _ => return Err(EntryError::Field("its selection")),
@@ -250,7 +251,7 @@ pub fn decode_head(bytes: &[u8]) -> Result<(EntryHead, usize), EntryError> {
         file: file_and_rank as u32,
         dataset,
         change,
-        filter: (tail >> 32) as i32,
+        filter_id: (tail >> 32) as i32,
         data_len: field(16)?,
         data_crc: field(40)? as u32,
     };
@@ -274,12 +275,12 @@ mod tests {
     use super::*;
 
     fn head(change: EntryChange) -> EntryHead {
-        EntryHead { batch: 7, file: 3, dataset: 5, change, filter: 0, data_len: 13, data_crc: 0xABCD }
+        EntryHead { batch: 7, file: 3, dataset: 5, change, filter_id: 0, data_len: 13, data_crc: 0xABCD }
     }
 
     #[test]
     fn the_bytes_are_those_of_the_document() {
-        let change = EntryChange::Block { start: Dims::from_slice(&[1, 2]), count: Dims::from_slice(&[3, 4]) };
+        let change = EntryChange::Block { start: DimVec::from_slice(&[1, 2]), count: DimVec::from_slice(&[3, 4]) };
         let mut bytes = Vec::new();
         head(change).encode(2, &mut bytes);
         let words = |words: &[u64]| words.iter().flat_map(|word| word.to_le_bytes()).collect::<Vec<u8>>();
@@ -305,7 +306,7 @@ mod tests {
     }
 
     fn change() -> impl Strategy<Value = (EntryChange, usize)> {
-        let dims = |rank| prop::collection::vec(any::<u64>(), rank).prop_map(|dims| Dims::from_slice(&dims));
+        let dims = |rank| prop::collection::vec(any::<u64>(), rank).prop_map(|dims| DimVec::from_slice(&dims));
         (0usize..5).prop_flat_map(move |rank| {
             let points = prop::collection::vec(any::<u64>(), 4 * rank);
             prop_oneof![

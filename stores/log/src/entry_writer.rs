@@ -20,7 +20,7 @@ pub enum EntryWriter {
 
 /// Where an entry is among what is staged (bytes).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct StagedEntryLengths {
+pub struct StagedEntry {
     /// From its begin to its data.
     pub before_data: u64,
     /// All of it.
@@ -39,14 +39,7 @@ impl EntryWriter {
     }
 
     /// Adds an entry to what is staged. `rank` is that of its dataset, and `at` the position of the next staged byte.
-    pub fn stage(
-        &mut self,
-        head: &EntryHead,
-        data: &[u8],
-        rank: usize,
-        at: u64,
-        staged: &mut Vec<u8>,
-    ) -> StagedEntryLengths {
+    pub fn stage(&mut self, head: &EntryHead, data: &[u8], rank: usize, at: u64, staged: &mut Vec<u8>) -> StagedEntry {
         match self {
             EntryWriter::H5live => {
                 let bounds = head.lengths();
@@ -54,12 +47,12 @@ impl EntryWriter {
                 head.encode(rank, staged);
                 staged.extend_from_slice(data);
                 staged.resize(staged.len().next_multiple_of(ALIGNMENT as usize), 0);
-                StagedEntryLengths { before_data: bounds.head_len as u64, len: bounds.len }
+                StagedEntry { before_data: bounds.head_len as u64, len: bounds.len }
             }
             EntryWriter::LogVol(writer) => {
                 let data = if writer.stage_if_block(head, at) { data } else { &[] };
                 staged.extend_from_slice(data);
-                StagedEntryLengths { before_data: 0, len: data.len() as u64 }
+                StagedEntry { before_data: 0, len: data.len() as u64 }
             }
         }
     }
@@ -72,7 +65,7 @@ impl EntryWriter {
     pub fn append(&mut self, file: &mut LogFile, staged: &[u8], new_dataset_size: u64) -> Result<()> {
         match self {
             EntryWriter::H5live => file.log.append(&*file.store, staged, new_dataset_size),
-            EntryWriter::LogVol(writer) => writer.append(file, staged),
+            EntryWriter::LogVol(writer) => writer.write_data_log(file, staged),
         }
     }
 
@@ -93,9 +86,9 @@ impl EntryWriter {
     /// If they are too many; errors of the store beneath.
     pub fn set_dataset_count(&mut self, main: &dyn Store, group: ObjectId, count: u64) -> Result<()> {
         match self {
-            EntryWriter::H5live => {
-                main.writer()?.set_attribute(group, &i64_scalar_attribute(names::DATASET_COUNT, count.cast_signed()))
-            }
+            EntryWriter::H5live => main
+                .writer()?
+                .set_attribute(group, &i64_scalar_attribute(names::CREATED_DATASET_COUNT, count.cast_signed())),
             EntryWriter::LogVol(writer) => writer.set_dataset_count(main, count),
         }
     }

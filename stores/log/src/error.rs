@@ -21,13 +21,13 @@ pub enum LogError {
         "the log is damaged: {0:?} is not one run of bytes without filters. A program has copied the file as if it had no \
          log; use the file from which it was copied"
     )]
-    Rearranged(String),
+    LogDatasetRearranged(String),
     /// An object of the log is not there.
     #[error("the log is damaged: it has no {0}")]
     Missing(String),
     /// An attribute of the log's does not have the form that it should have.
     #[error("the log is damaged: the attribute {attribute:?} of {of} has another form")]
-    Attribute {
+    InvalidAttribute {
         /// The attribute.
         attribute: &'static str,
         /// The object that has it.
@@ -35,7 +35,7 @@ pub enum LogError {
     },
     /// A subfile cannot be opened.
     #[error("subfile {number} of {count} of the log: {source}")]
-    Subfile {
+    OpenSubfile {
         /// Its number.
         number: u32,
         /// How many there are.
@@ -56,10 +56,10 @@ pub enum LogError {
     ForeignSubfile(u32),
     /// A layout that this program does not know.
     #[error("the log has layout {0}; this program knows layout {known}", known = crate::LAYOUT_VERSION)]
-    Layout(i64),
+    UnknownLayout(i64),
     /// An entry is damaged.
     #[error("the log is damaged at byte {at}: {source}")]
-    Entry {
+    DamagedEntry {
         /// Where the entry begins.
         at: LogPosition,
         /// What is wrong with it.
@@ -67,10 +67,10 @@ pub enum LogError {
     },
     /// What a heap has of a variable-length element is not what was stored.
     #[error("the log is damaged: the bytes of a text or sequence do not fit their checksum")]
-    Blob,
+    BlobChecksum,
     /// An entry does not fit its dataset.
     #[error("the log is damaged: an entry of dataset {dataset} {rule}")]
-    InvalidEntry {
+    EntryDatasetMismatch {
         /// The number of the dataset.
         dataset: u64,
         /// What is wrong.
@@ -81,7 +81,7 @@ pub enum LogError {
         "the index table of the log is damaged: {source}; `h5live log rebuild` makes it anew if `h5live check` finds no \
          other damage"
     )]
-    Table {
+    DamagedIndexTable {
         /// What is wrong with it.
         source: EntryError,
     },
@@ -93,7 +93,7 @@ pub enum LogError {
     },
     /// A chunk of a dataset that is beside the log cannot be decoded.
     #[error("chunk {chunk} cannot be decoded: {source}")]
-    UnloggedChunk {
+    DecodeUnloggedChunk {
         /// The chunk.
         chunk: String,
         /// Why.
@@ -101,7 +101,7 @@ pub enum LogError {
     },
     /// Data cannot be decoded.
     #[error("the data of an entry at byte {at} of the log cannot be decoded: {source}")]
-    Filter {
+    Decode {
         /// Where the data begins.
         at: LogPosition,
         /// Why.
@@ -112,8 +112,8 @@ pub enum LogError {
 impl LogError {
     /// Whether the text says in which file of the log the damage is.
     fn names_file(&self) -> bool {
-        use LogError::{Entry, Filter, ForeignSubfile, InSubfile, Subfile};
-        matches!(self, Entry { .. } | Filter { .. } | Subfile { .. } | InSubfile { .. } | ForeignSubfile(_))
+        use LogError::{DamagedEntry, Decode, ForeignSubfile, InSubfile, OpenSubfile};
+        matches!(self, DamagedEntry { .. } | Decode { .. } | OpenSubfile { .. } | InSubfile { .. } | ForeignSubfile(_))
     }
 }
 
@@ -123,7 +123,7 @@ pub fn with_subfile_number(number: u32, error: ModelError) -> ModelError {
     if number == 0 || error.source().and_then(|source| source.downcast_ref()).is_some_and(LogError::names_file) {
         return ModelError::Store(error);
     }
-    let (kind, retry, broken) = (error.kind.clone(), error.retry, error.broken);
+    let (kind, retry, broken) = (error.kind.clone(), error.retry, error.broken_invariant);
     StoreError::new(kind, LogError::InSubfile { number, source: error })
         .with_retry(retry)
         .with_broken_invariant(broken)

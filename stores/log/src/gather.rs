@@ -5,8 +5,8 @@ use h5live_model::{AllocationLimit, DatasetSpec, Error, FilterEngine, FilterSpec
 use crate::boxes::BoxRange;
 use crate::copies::CopyQueue;
 use crate::coverage::is_provably_covered;
-use crate::entry::{Dims, EntryChange, decode_head, points_head_bytes};
-use crate::entry_box_index::{EntryBoxIndex, EntryDataLocation, EntryElements, FoundChange, FoundEntry};
+use crate::entry::{DimVec, EntryChange, decode_head, points_head_bytes};
+use crate::entry_box_index::{EntryBoxIndex, EntryDataLocation, EntrySelectionKind, FoundChange, FoundEntry};
 use crate::error::{LogError, Result, with_subfile_number};
 use crate::log_bytes::{ChecksummedRange, LogSource};
 use crate::log_state::LogState;
@@ -35,7 +35,7 @@ fn checksum_of(place: &EntryDataLocation) -> Option<ChecksummedRange> {
 pub fn gather_boxes(
     gatherer: &Gatherer<'_>,
     index: &EntryBoxIndex,
-    boxes: impl Iterator<Item = (Dims, Dims)>,
+    boxes: impl Iterator<Item = (DimVec, DimVec)>,
     into: &mut [u8],
 ) -> Result<()> {
     let mut rest = into;
@@ -69,14 +69,14 @@ impl Gatherer<'_> {
     /// # Errors
     /// If the log is damaged; errors of the store beneath.
     pub fn gather(&self, index: &EntryBoxIndex, wanted: &BoxRange<'_>, into: &mut [u8]) -> Result<()> {
-        let found = index.find(wanted.start, wanted.end);
+        let found = index.find_changes(wanted.start, wanted.end);
         // What came before an entry that has all of the box does not count.
-        let whole = found.iter().rposition(|change| change.block().is_some_and(|block| block.contains(wanted)));
+        let whole = found.iter().rposition(|change| change.written_block().is_some_and(|block| block.contains(wanted)));
         let found = &found[whole.unwrap_or(0)..];
         if whole.is_none() {
             let is_shrunk = |change: &FoundChange<'_>| matches!(change, FoundChange::Shrunk(_));
             let first = found.iter().rposition(is_shrunk).map_or(0, |shrunk| shrunk + 1);
-            let blocks: Vec<_> = found[first..].iter().filter_map(FoundChange::block).collect();
+            let blocks: Vec<_> = found[first..].iter().filter_map(FoundChange::written_block).collect();
             if !self.is_dataset_covered(index, blocks.len()) && !is_provably_covered(wanted, &blocks, into.len()) {
                 self.spec.fill_into(0, into);
             }
@@ -87,10 +87,12 @@ impl Gatherer<'_> {
         for change in found {
             match change {
                 FoundChange::Written(entry) => match entry.place.kind {
-                    EntryElements::Points(count) => self.copy_points(entry, count, wanted, queue.finished_buffer()?)?,
-                    EntryElements::Block => self.copy_block(entry, wanted, &mut queue)?,
+                    EntrySelectionKind::Points(count) => {
+                        self.copy_points(entry, count, wanted, queue.finish_and_get_buffer()?)?
+                    }
+                    EntrySelectionKind::Block => self.copy_block(entry, wanted, &mut queue)?,
                 },
-                FoundChange::Shrunk(dims) => self.fill_outside(dims, wanted, queue.finished_buffer()?),
+                FoundChange::Shrunk(dims) => self.fill_outside(dims, wanted, queue.finish_and_get_buffer()?),
             }
         }
         queue.finish()
@@ -99,8 +101,8 @@ impl Gatherer<'_> {
     /// Compares the data of entries with its checksum of which only a part is read, once for each entry.
     fn verify_parts(&self, found: &[FoundChange<'_>], wanted: &BoxRange<'_>) -> Result<()> {
         let is_part = |entry: &&FoundEntry<'_>| {
-            let is_plain = entry.place.kind == EntryElements::Block && entry.place.filter == 0;
-            is_plain && entry.is_unverified() && !wanted.contains(&entry.block())
+            let is_plain = entry.place.kind == EntrySelectionKind::Block && entry.place.filter_id == 0;
+            is_plain && entry.needs_verification() && !wanted.contains(&entry.bounding_box())
         };
         let written = found.iter().filter_map(|change| match change {
             FoundChange::Written(entry) => Some(entry),
@@ -121,7 +123,7 @@ impl Gatherer<'_> {
 
     /// Whether an entry without a filter has the bytes of its elements, and the log has room for them.
     fn has_bytes_of_box(&self, entry: &FoundEntry<'_>) -> bool {
-        let bytes = entry.block().element_count().and_then(|elements| elements.checked_mul(self.element_size()));
+        let bytes = entry.bounding_box().element_count().and_then(|elements| elements.checked_mul(self.element_size()));
         bytes == Some(entry.place.len) && entry.place.at.has_room_for(entry.place.len)
     }
 
@@ -141,25 +143,25 @@ impl Gatherer<'_> {
 
     /// The error of an entry whose data is at a position.
     pub fn invalid_entry_error(&self, at: LogPosition, rule: &'static str) -> Error {
-        with_subfile_number(at.file(), LogError::InvalidEntry { dataset: self.dataset, rule }.into())
+        with_subfile_number(at.file(), LogError::EntryDatasetMismatch { dataset: self.dataset, rule }.into())
     }
 
     /// Has what an entry has of a box be copied.
     fn copy_block(&self, entry: &FoundEntry<'_>, wanted: &BoxRange<'_>, queue: &mut CopyQueue<'_, Self>) -> Result<()> {
-        let (size, place, has) = (self.element_size(), entry.place, entry.block());
+        let (size, place, has) = (self.element_size(), entry.place, entry.bounding_box());
         let Some(shared) = has.intersection(wanted) else { return Ok(()) };
         let bytes = has.element_count().and_then(|elements| elements.checked_mul(size));
         let runs_from = |begin: u64| {
             shared.strided_runs().map(move |(run, count, (from_stride, to_stride))| StridedCopy {
-                from: begin + run.first * size,
+                from: begin + run.offset_in_first * size,
                 from_stride: from_stride * size,
-                to: run.second * size,
+                to: run.offset_in_second * size,
                 to_stride: to_stride * size,
                 len: run.len * size,
                 count,
             })
         };
-        if place.filter != 0 {
+        if place.filter_id != 0 {
             let bytes = bytes.ok_or_else(|| self.invalid_entry_error(place.at, "has too many elements"))?;
             return queue.push_encoded(place, self.limit.check(bytes)?, runs_from(0));
         }
@@ -168,7 +170,7 @@ impl Gatherer<'_> {
         }
         // What is read in part was compared before.
         let check = checksum_of(&place).filter(|_| wanted.contains(&has));
-        queue.push_entry(runs_from(place.at.to_bits()), check)
+        queue.push_plain_entry(runs_from(place.at.to_bits()), check)
     }
 
     /// Checks the data of an entry, if these bytes are all of it.
@@ -187,9 +189,9 @@ impl Gatherer<'_> {
         self.limit.check(bytes)?;
         self.state.read(place.at, &mut stored)?;
         self.check_if_whole(place, &stored)?;
-        let failed = |source| LogError::Filter { at: place.at, source };
+        let failed = |source| LogError::Decode { at: place.at, source };
         let id =
-            u16::try_from(place.filter).map_err(|_| self.invalid_entry_error(place.at, "has an unknown filter"))?;
+            u16::try_from(place.filter_id).map_err(|_| self.invalid_entry_error(place.at, "has an unknown filter"))?;
         let filter = FilterSpec { id, ..FilterSpec::default() };
         Ok(self.unfilter.unfilter(&[filter], 0, stored, bytes).map_err(failed)?)
     }
@@ -199,7 +201,7 @@ impl Gatherer<'_> {
         let (size, place, rank) = (self.element_size(), entry.place, wanted.start.len());
         let coords = self.read_coords(&place, count, rank)?;
         let bytes = count.saturating_mul(size);
-        let data = match place.filter {
+        let data = match place.filter_id {
             0 if bytes != place.len => {
                 return Err(self.invalid_entry_error(place.at, "has another number of bytes than its points"));
             }
@@ -232,7 +234,7 @@ impl Gatherer<'_> {
             place.at.checked_sub(len).ok_or_else(|| self.invalid_entry_error(place.at, "has too many points"))?;
         let mut bytes = self.limit.zeroed(len)?;
         self.state.read(begin, &mut bytes)?;
-        let (head, found) = decode_head(&bytes).map_err(|source| LogError::Entry { at: begin, source })?;
+        let (head, found) = decode_head(&bytes).map_err(|source| LogError::DamagedEntry { at: begin, source })?;
         let is_same = (head.dataset, head.data_len, Some(head.data_crc)) == (self.dataset, place.len, place.crc);
         match head.change {
             EntryChange::Points(coords) if is_same && found == rank => Ok(coords),
@@ -244,14 +246,15 @@ impl Gatherer<'_> {
     fn fill_outside(&self, dims: &[u64], wanted: &BoxRange<'_>, into: &mut [u8]) {
         let size = self.element_size();
         for dim in 0..dims.len() {
-            let mut start = Dims::from_slice(wanted.start);
+            let mut start = DimVec::from_slice(wanted.start);
             start[dim] = start[dim].max(dims[dim]);
             if start[dim] >= wanted.end[dim] {
                 continue;
             }
             if let Some(shared) = (BoxRange { start: &start, end: wanted.end }).intersection(wanted) {
                 shared.for_each_run(|run| {
-                    let part = (run.second * size) as usize..((run.second + run.len) * size) as usize;
+                    let part =
+                        (run.offset_in_second * size) as usize..((run.offset_in_second + run.len) * size) as usize;
                     self.spec.fill_into(0, &mut into[part]);
                 });
             }
@@ -273,8 +276,8 @@ impl LogSource for Gatherer<'_> {
         Ok(())
     }
 
-    fn is_mapped(&self, at: u64, len: u64) -> bool {
-        self.state.is_mapped(LogPosition::from_bits(at), len)
+    fn try_map(&self, at: u64, len: u64) -> bool {
+        self.state.try_map(LogPosition::from_bits(at), len)
     }
 
     fn copy_mapped(&self, at: u64, into: &mut [u8]) -> bool {

@@ -38,12 +38,12 @@ const OF_TABLE: &str = "the index table";
 const SKIP_BYTES: u64 = 16;
 
 /// How many bytes the skip list of so many datasets has. Saturates.
-pub fn skip_list_bytes(datasets: u64) -> u64 {
-    datasets.saturating_mul(SKIP_BYTES)
+pub fn skip_list_bytes(dataset_count: u64) -> u64 {
+    dataset_count.saturating_mul(SKIP_BYTES)
 }
 
 /// The order of entries whose batch has not ended: behind all others.
-pub const NOT_ENDED: u64 = u64::MAX;
+pub const UNENDED_BATCH_ORDER: u64 = u64::MAX;
 
 /// An entry of the log, as the index has it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -51,9 +51,9 @@ pub struct IndexTableRow {
     /// Everything but its data.
     pub head: EntryHead,
     /// The order of its batch.
-    pub order: u64,
+    pub batch_order: u64,
     /// Where its data begins.
-    pub at: LogPosition,
+    pub data_at: LogPosition,
 }
 
 /// Adds an entry, the data of which begins at a place in a log dataset.
@@ -62,7 +62,7 @@ fn push_entry(table: &mut Vec<u8>, row: &IndexTableRow, rank: usize, (dataset, o
     row.head.encode(rank, table);
     table.extend(dataset.to_le_bytes());
     table.extend(offset.to_le_bytes());
-    table.extend(row.order.to_le_bytes());
+    table.extend(row.batch_order.to_le_bytes());
     let crc = crc32c::crc32c(&table[begin..]);
     table.extend(crc.to_le_bytes());
     table.extend([0; 4]);
@@ -82,11 +82,11 @@ fn split_entry(
     }
     let (head, rank) = entry::decode_head(entry)?;
     let at = position((number(0), number(1))).ok_or(EntryError::Field("its place"))?;
-    if number(2) == NOT_ENDED {
+    if number(2) == UNENDED_BATCH_ORDER {
         return Err(EntryError::Field("its order"));
     }
     *table = rest;
-    Ok((rank, IndexTableRow { head, order: number(2), at }))
+    Ok((rank, IndexTableRow { head, batch_order: number(2), data_at: at }))
 }
 
 /// The table of a file.
@@ -98,9 +98,9 @@ pub struct SavedIndexTable {
     /// Where the table ends (bytes).
     end: u64,
     /// Up to where the log is in the table (bytes).
-    pub covers: u64,
+    pub indexed_bytes: u64,
     /// The highest order of a batch in the table.
-    pub last_order: u64,
+    pub last_batch_order: u64,
     /// Most bytes of the table that are read at once.
     limit: AllocationLimit,
 }
@@ -115,7 +115,7 @@ impl SavedIndexTable {
         let (Some(table), Some(list)) = (find(TABLE)?, find(SKIP_LIST)?) else { return Ok(None) };
         let Some(covers) = read_i64_list_attribute(store, table, COVERS, OF_TABLE)? else { return Ok(None) };
         let [covers, last_order] = covers[..] else {
-            return Err(LogError::Attribute { attribute: COVERS, of: OF_TABLE }.into());
+            return Err(LogError::InvalidAttribute { attribute: COVERS, of: OF_TABLE }.into());
         };
         let (covers, last_order) = (covers.cast_unsigned(), last_order.cast_unsigned());
         let (chunks, list) = (store.dataset(table)?, store.dataset(list)?);
@@ -124,7 +124,7 @@ impl SavedIndexTable {
         };
         let end = len(&*chunks)?;
         let list = read_bytes(&*list, 0..len(&*list)?.saturating_mul(8), limit)?;
-        let bad_field = |field| LogError::Table { source: EntryError::Field(field) };
+        let bad_field = |field| LogError::DamagedIndexTable { source: EntryError::Field(field) };
         // Tables of earlier versions have none.
         let checksum = read_i64_attribute(store, table, CHECKSUM, OF_TABLE)?;
         let is_damaged = |crc: i64| crc != i64::from(checksum_of(covers, last_order, &list));
@@ -142,7 +142,7 @@ impl SavedIndexTable {
         if end > most {
             return Err(bad_field("more than the log").into());
         }
-        Ok(Some(SavedIndexTable { chunks, skips, end, covers, last_order, limit }))
+        Ok(Some(SavedIndexTable { chunks, skips, end, indexed_bytes: covers, last_batch_order: last_order, limit }))
     }
 
     /// How many datasets have a place in the skip list.
@@ -172,13 +172,13 @@ impl SavedIndexTable {
                     Ok((_, row)) if row.head.dataset != dataset => break EntryError::Field("its dataset"),
                     // Entries are in the order of the log. So a file that stores one chunk as many of the table has none
                     // of them twice, and what is read is no more than the log has.
-                    Ok((_, row)) if last.is_some_and(|last| row.at.to_bits() <= last) => {
+                    Ok((_, row)) if last.is_some_and(|last| row.data_at.to_bits() <= last) => {
                         break EntryError::Field("its place");
                     }
                     // What lies behind is read from the log.
-                    Ok((_, row)) if row.at.offset() >= self.covers => break EntryError::Field("its place"),
+                    Ok((_, row)) if row.data_at.offset() >= self.indexed_bytes => break EntryError::Field("its place"),
                     Ok((rank, row)) => {
-                        (last, found) = (Some(row.at.to_bits()), found + 1);
+                        (last, found) = (Some(row.data_at.to_bits()), found + 1);
                         each(rank, row)?;
                     }
                     Err(damage) => break damage,
@@ -189,9 +189,11 @@ impl SavedIndexTable {
                 EntryError::Truncated if read_to < end => {}
                 EntryError::Truncated if rest == 0 && found == count => return Ok(()),
                 EntryError::Truncated if rest == 0 => {
-                    return Err(LogError::Table { source: EntryError::Field("the number of entries") }.into());
+                    return Err(
+                        LogError::DamagedIndexTable { source: EntryError::Field("the number of entries") }.into()
+                    );
                 }
-                source => return Err(LogError::Table { source }.into()),
+                source => return Err(LogError::DamagedIndexTable { source }.into()),
             }
             // An entry may begin in one piece and end in the next.
             window.drain(..window.len() - rest);
@@ -216,11 +218,11 @@ fn first_number(bytes: &[u8]) -> u64 {
 /// What an index table is made of.
 pub struct IndexTableEncoder<'a> {
     /// Up to where the log is in it (bytes).
-    pub covers: u64,
+    pub indexed_bytes: u64,
     /// The highest order of a batch in it.
-    pub last_order: u64,
+    pub last_batch_order: u64,
     /// The place in a log dataset of a position.
-    pub place: &'a dyn Fn(LogPosition) -> Option<(u64, u64)>,
+    pub dataset_and_offset_of: &'a dyn Fn(LogPosition) -> Option<(u64, u64)>,
 }
 
 impl IndexTableEncoder<'_> {
@@ -229,7 +231,8 @@ impl IndexTableEncoder<'_> {
     /// # Errors
     /// If its data has no place in the log.
     pub fn push(&self, table: &mut Vec<u8>, rank: usize, row: &IndexTableRow) -> Result<()> {
-        let place = (self.place)(row.at).ok_or(LogError::Table { source: EntryError::Field("its place") })?;
+        let place = (self.dataset_and_offset_of)(row.data_at)
+            .ok_or(LogError::DamagedIndexTable { source: EntryError::Field("its place") })?;
         push_entry(table, row, rank, place);
         Ok(())
     }
@@ -260,10 +263,13 @@ pub fn save_index_table(
     }
     write_bytes(store, group, SKIP_LIST, 8, &skips)?;
     let id = write_bytes(store, group, TABLE, 1, &table)?;
-    let checksum = checksum_of(new.covers, new.last_order, &skips);
+    let checksum = checksum_of(new.indexed_bytes, new.last_batch_order, &skips);
     writer.set_attribute(id, &i64_scalar_attribute(CHECKSUM, checksum.into()))?;
     // A table without it is none.
-    writer.set_attribute(id, &i64_list_attribute(COVERS, &[new.covers, new.last_order].map(u64::cast_signed)))
+    writer.set_attribute(
+        id,
+        &i64_list_attribute(COVERS, &[new.indexed_bytes, new.last_batch_order].map(u64::cast_signed)),
+    )
 }
 
 /// Makes a dataset of unsigned integers of `size` bytes that can grow.
@@ -292,7 +298,7 @@ fn write_bytes(store: &dyn Store, group: ObjectId, name: &str, size: u32, bytes:
 fn read_bytes(chunks: &dyn ChunkStore, range: Range<u64>, limit: AllocationLimit) -> Result<Vec<u8>> {
     let spec = chunks.spec()?;
     let has = spec.dataspace.element_count().and_then(|n| n.checked_mul(spec.datatype.size().into())).unwrap_or(0);
-    let damaged = || LogError::Table { source: EntryError::Truncated };
+    let damaged = || LogError::DamagedIndexTable { source: EntryError::Truncated };
     let chunk_bytes = spec.chunk_bytes_or_total().filter(|bytes| *bytes > 0).ok_or_else(damaged)?;
     if range.end > has || spec.dataspace.rank() != 1 || !spec.filters.is_empty() {
         return Err(damaged().into());
@@ -317,12 +323,12 @@ fn read_bytes(chunks: &dyn ChunkStore, range: Range<u64>, limit: AllocationLimit
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::entry::{Dims, EntryChange};
+    use crate::entry::{DimVec, EntryChange};
 
     fn row(dataset: u64, start: u64) -> IndexTableRow {
-        let change = EntryChange::Block { start: Dims::from_slice(&[start]), count: Dims::from_slice(&[4]) };
-        let head = EntryHead { batch: 1, file: 0, dataset, change, filter: 0, data_len: 16, data_crc: 5 };
-        IndexTableRow { head, order: start + 1, at: LogPosition::new(3, 100 * start) }
+        let change = EntryChange::Block { start: DimVec::from_slice(&[start]), count: DimVec::from_slice(&[4]) };
+        let head = EntryHead { batch: 1, file: 0, dataset, change, filter_id: 0, data_len: 16, data_crc: 5 };
+        IndexTableRow { head, batch_order: start + 1, data_at: LogPosition::new(3, 100 * start) }
     }
 
     fn read(mut table: &[u8]) -> std::result::Result<Vec<(usize, IndexTableRow)>, EntryError> {

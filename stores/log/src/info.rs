@@ -9,7 +9,7 @@ use crate::index_table::SavedIndexTable;
 use crate::layout::LogLayout;
 use crate::log_file::LogFile;
 use crate::multi_writer_files::MultiWriterFiles;
-use crate::opening::open_log;
+use crate::opening::open_or_create_log;
 use crate::options::Log;
 use crate::session::{LogOpenRequest, LogSession};
 
@@ -19,11 +19,11 @@ pub struct LogInfo {
     /// Its layout.
     pub layout: LogLayout,
     /// How many datasets were ever made.
-    pub datasets: u64,
+    pub created_dataset_count: u64,
     /// The files that have logs: the main file, and the subfiles of writers that have joined.
     pub files: Vec<LogFileInfo>,
     /// How many entries there are.
-    pub entries: u64,
+    pub entry_count: u64,
     /// Bytes of their data.
     pub data_bytes: u64,
 }
@@ -32,7 +32,7 @@ pub struct LogInfo {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LogFileInfo {
     /// For each log dataset, bytes of entries in it, and bytes that it has room for.
-    pub log_datasets: Vec<(u64, u64)>,
+    pub used_bytes_and_capacities: Vec<(u64, u64)>,
     /// Bytes of the log that are in the index table; `None` if there is no table.
     pub indexed_bytes: Option<u64>,
 }
@@ -40,7 +40,7 @@ pub struct LogFileInfo {
 impl LogFileInfo {
     /// Bytes of entries.
     pub fn log_bytes(&self) -> u64 {
-        self.log_datasets.iter().map(|(used, _)| used).sum()
+        self.used_bytes_and_capacities.iter().map(|(used, _)| used).sum()
     }
 }
 
@@ -59,8 +59,8 @@ impl LogInfo {
         }
         let options = Log { rebuild_index: true, ..Log::default() };
         let how = LogOpenRequest { max_allocation, ..LogOpenRequest::new(options) };
-        let session = open_log(file, subfiles, how)?;
-        let datasets = session.dataset_count();
+        let session = open_or_create_log(file, subfiles, how)?;
+        let datasets = session.created_dataset_count();
         let state = session.state();
         let file_info = |file: &LogFile| {
             let saved = match session.layout {
@@ -68,16 +68,16 @@ impl LogInfo {
                 LogLayout::LogVol => None,
             };
             Ok(LogFileInfo {
-                log_datasets: file.log.used_bytes_and_capacities(),
-                indexed_bytes: saved.map(|saved| saved.covers),
+                used_bytes_and_capacities: file.log.used_bytes_and_capacities(),
+                indexed_bytes: saved.map(|saved| saved.indexed_bytes),
             })
         };
         Ok(LogInfo {
             layout: session.layout,
-            datasets,
+            created_dataset_count: datasets,
             files: state.files().iter().map(file_info).collect::<Result<_>>()?,
-            entries: state.loaded_entry_count(),
-            data_bytes: state.data_bytes(),
+            entry_count: state.loaded_entry_count(),
+            data_bytes: state.loaded_data_bytes(),
         })
     }
 }

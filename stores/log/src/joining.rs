@@ -27,7 +27,7 @@ pub fn join_as_writer(
     how: LogOpenRequest,
 ) -> std::result::Result<LogSession, OpenError> {
     let mut lease = files.lease()?;
-    let main = lease.open_main(if create_if_missing { MainFileUse::Create } else { MainFileUse::Join })?;
+    let main = lease.open_main(if create_if_missing { MainFileUse::CreateIfMissing } else { MainFileUse::Join })?;
     let taken = take_subfile(&*files, &*main, create_if_missing);
     lease.end()?;
     let (number, own) = taken?;
@@ -37,12 +37,12 @@ pub fn join_as_writer(
     let (store, own_group) = own;
     let own = LogFile::open(number, store, own_group, !how.options.rebuild_index, how.max_allocation)?;
     let mut subfiles = SubfileOpener { own: Some(own), ..SubfileOpener::for_following(Some(&*files)) };
-    subfiles.add_new(&*inner, group, &mut state, how.max_allocation)?;
+    subfiles.add_unopened_subfiles(&*inner, group, &mut state, how.max_allocation)?;
     state.apply_all_waiting()?;
     if subfiles.own.is_some() {
         return Err(Error::from(LogError::Missing(format!("subfile {number} in the count of subfiles"))).into());
     }
-    files.set_last_batch_order(number, state.own().last_order)?;
+    files.set_last_batch_order(number, state.own().last_batch_order)?;
     Ok(LogSession::joined(inner, files, state, how)?)
 }
 
@@ -101,7 +101,7 @@ fn take_subfile(
     subwriter.set_attribute(own_group, &i64_scalar_attribute(names::FILE_ID, file_id))?;
     subwriter.start_swmr()?;
     subwriter.commit(ObjectScope::All, PublishLevel::Visible)?;
-    writer.set_attribute(group, &i64_scalar_attribute(names::SUBFILES, number.into()))?;
+    writer.set_attribute(group, &i64_scalar_attribute(names::SUBFILE_COUNT, number.into()))?;
     writer.start_swmr()?;
     writer.commit(ObjectScope::All, PublishLevel::Visible)?;
     Ok((number, (store, own_group)))

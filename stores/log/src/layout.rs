@@ -168,10 +168,10 @@ impl LogLayout {
     }
 
     /// The attributes that an anchor gets.
-    pub fn attributes(self, anchor: &AnchoredDataset) -> Vec<AttributeData> {
+    pub fn anchor_attributes(self, anchor: &AnchoredDataset) -> Vec<AttributeData> {
         match self {
-            LogLayout::H5live => anchor.attributes(),
-            LogLayout::LogVol => log_vol_anchor::attributes(anchor),
+            LogLayout::H5live => anchor.anchor_attributes(),
+            LogLayout::LogVol => log_vol_anchor::anchor_attributes(anchor),
         }
     }
 
@@ -210,7 +210,7 @@ impl SettingValue for LogLayout {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::names::{FILTERS, ID, LOG_GROUP, MAX_SHAPE, SHAPE, STORAGE};
+    use crate::names::{DATASET_NUMBER, FILTERS, LOG_GROUP, MAX_SHAPE, SHAPE, STORAGE};
 
     #[test]
     fn every_name_of_a_user_comes_back_and_none_is_the_logs() {
@@ -218,7 +218,7 @@ mod tests {
             for layout in [LogLayout::H5live, LogLayout::LogVol] {
                 let stored = layout.stored_name(&Name::from(text));
                 assert_eq!(layout.user_name(&stored), Some(Name::from(text)));
-                for own in [LOG_GROUP, ID, SHAPE, MAX_SHAPE, STORAGE, FILTERS] {
+                for own in [LOG_GROUP, DATASET_NUMBER, SHAPE, MAX_SHAPE, STORAGE, FILTERS] {
                     assert_ne!(stored, own);
                     assert_eq!(layout.user_name(&Name::from(own)), None);
                 }

@@ -6,7 +6,7 @@ use h5live_model::{Error, ObjectId, ObjectScope, PublishLevel, Result, Store};
 use rustc_hash::FxHashSet;
 
 use crate::multi_writer_files::{MainFileLease, MainFileUse, MultiWriterFiles};
-use crate::subfile_opener::as_model_error;
+use crate::subfile_opener::into_model_error;
 
 /// The main file, open for changes.
 #[derive(Debug)]
@@ -99,9 +99,9 @@ impl LeasedMainFile {
     ///
     /// # Errors
     /// If another writer does not end its turn; errors of the store beneath.
-    pub fn begin(files: &dyn MultiWriterFiles) -> Result<Self> {
-        let mut lease = files.lease().map_err(as_model_error)?;
-        let main = lease.open_main(MainFileUse::Turn).map_err(as_model_error)?;
+    pub fn acquire(files: &dyn MultiWriterFiles) -> Result<Self> {
+        let mut lease = files.lease().map_err(into_model_error)?;
+        let main = lease.open_main(MainFileUse::Turn).map_err(into_model_error)?;
         Ok(LeasedMainFile { main, lease, unlinked: FxHashSet::default() })
     }
 
@@ -120,9 +120,9 @@ impl LeasedMainFile {
     ///
     /// # Errors
     /// Errors of the store beneath.
-    pub fn publish_and_release(self) -> Result<Option<Self>> {
+    pub fn publish_and_try_release(self) -> Result<Option<Self>> {
         if self.unlinked.is_empty() {
-            return self.lease.end().map(|()| None).map_err(as_model_error);
+            return self.lease.end().map(|()| None).map_err(into_model_error);
         }
         self.main.writer()?.commit(ObjectScope::All, PublishLevel::Visible)?;
         Ok(Some(self))

@@ -116,7 +116,7 @@ impl LocalMultiWriterFiles {
             patience,
             root: how.root.clone(),
             max_allocation: how.max_allocation,
-            unfilter: how.unfilter.clone(),
+            unfilter: how.filter_engine.clone(),
             registry: how.registry.clone(),
         });
         LocalMultiWriterFiles { opener, orders: Mutex::default(), presence: Arc::default() }
@@ -162,7 +162,7 @@ impl MainOpener {
             root: &self.root,
             options: &*options as &dyn ConnectorOptions,
             max_allocation: self.max_allocation,
-            unfilter: self.unfilter.clone(),
+            filter_engine: self.unfilter.clone(),
             registry: &self.registry,
         };
         self.connector.open(&Location::Path(path), &request)
@@ -293,9 +293,9 @@ impl MainFileLease for FileLease {
         let mark = read_all(&self.file).ok();
         let is_whole = mark.is_some() && mark == MainOpener::whole_mark();
         self.mark(b"")?;
-        let is_missing = usage == MainFileUse::Create && !self.opener.main.exists();
+        let is_missing = usage == MainFileUse::CreateIfMissing && !self.opener.main.exists();
         let mode = if is_missing { Mode::CreateNew } else { Mode::SwmrWrite };
-        let leaves_live = yes_or_no(usage != MainFileUse::Last);
+        let leaves_live = yes_or_no(usage != MainFileUse::LastWriter);
         let open = |takes_turns: bool, names_writer: bool| {
             let settings = [
                 (TAKES_TURNS, yes_or_no(takes_turns)),
@@ -305,7 +305,7 @@ impl MainFileLease for FileLease {
             ];
             self.opener.open(self.opener.main.clone(), mode, &settings)
         };
-        let has_joined = matches!(usage, MainFileUse::Turn | MainFileUse::Last);
+        let has_joined = matches!(usage, MainFileUse::Turn | MainFileUse::LastWriter);
         let begin = Instant::now();
         let main = loop {
             let is_last_try = begin.elapsed() >= EXIT_PATIENCE;

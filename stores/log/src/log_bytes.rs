@@ -29,7 +29,7 @@ pub trait LogSource: Sync {
     fn decode(&self, data: &EntryDataLocation, into: &mut [u8]) -> Result<()>;
 
     /// Whether so many bytes from `at` on can be copied from memory, and it is worth while.
-    fn is_mapped(&self, at: u64, len: u64) -> bool;
+    fn try_map(&self, at: u64, len: u64) -> bool;
 
     /// Copies bytes of the log from memory; `false` if they are not there.
     fn copy_mapped(&self, at: u64, into: &mut [u8]) -> bool;

@@ -54,11 +54,11 @@ struct MappedEntries {
 #[derive(Debug, Clone, Copy)]
 pub struct DataLogPlace {
     /// Its first byte in the file.
-    pub begin: u64,
+    pub file_start: u64,
     /// One past its last one.
-    pub end: u64,
+    pub file_end: u64,
     /// The position of the first byte in the log.
-    pub first: u64,
+    pub log_start: u64,
 }
 
 /// The log datasets, in the order of the log.
@@ -107,11 +107,12 @@ impl LogDataset {
         let chunks = store.dataset(id)?;
         let spec = chunks.spec()?;
         if spec.layout != Layout::Contiguous || spec.datatype.size() != 1 {
-            return Err(LogError::Rearranged(name.to_string()).into());
+            return Err(LogError::LogDatasetRearranged(name.to_string()).into());
         }
         let size = spec.dataspace.element_count().unwrap_or(0);
-        let first = read_i64_attribute(store, id, names::FIRST, OF_LOG)?;
-        let first = first.ok_or_else(|| LogError::Missing(format!("attribute {:?} of {OF_LOG}", names::FIRST)))?;
+        let first = read_i64_attribute(store, id, names::START_POSITION, OF_LOG)?;
+        let first =
+            first.ok_or_else(|| LogError::Missing(format!("attribute {:?} of {OF_LOG}", names::START_POSITION)))?;
         Ok(LogDataset {
             id,
             chunks,
@@ -126,14 +127,14 @@ impl LogDataset {
 
     /// Where its entries end, as its attribute says; 0 as long as it has none.
     fn read_end(&self, store: &dyn Store) -> Result<u64> {
-        Ok(read_i64_attribute(store, self.id, names::END, OF_LOG)?.unwrap_or(0).cast_unsigned())
+        Ok(read_i64_attribute(store, self.id, names::PUBLISHED_END, OF_LOG)?.unwrap_or(0).cast_unsigned())
     }
 
     /// Takes up where its entries end.
     fn set_end(&mut self, end: u64, attribute: &'static str) -> Result<()> {
         let has_positions = self.first.checked_add(end).is_some_and(|end| end < LogPosition::MAX_LOG_BYTES);
         if end > self.size || end < self.published || !has_positions {
-            return Err(LogError::Attribute { attribute, of: OF_LOG }.into());
+            return Err(LogError::InvalidAttribute { attribute, of: OF_LOG }.into());
         }
         (self.used, self.published) = (end, end);
         Ok(())
@@ -196,9 +197,10 @@ impl LogDatasets {
         let size = spec.dataspace.element_count().filter(|_| spec.datatype.size() == 1).unwrap_or(0);
         let (stored, mapped) = (OnceLock::new(), MappedEntries::default());
         let dataset = LogDataset { id, chunks, first, used: size, published: size, size, stored, mapped };
-        let begin = dataset.stored_chunk()?.offset.ok_or_else(|| LogError::Missing("place of its data".to_owned()))?;
+        let begin =
+            dataset.stored_chunk()?.file_offset.ok_or_else(|| LogError::Missing("place of its data".to_owned()))?;
         self.list.push(dataset);
-        Ok(DataLogPlace { begin, end: begin.saturating_add(size), first })
+        Ok(DataLogPlace { file_start: begin, file_end: begin.saturating_add(size), log_start: first })
     }
 
     /// The group of the log, and the log dataset in which entries are published next: what a follower watches.
@@ -234,17 +236,17 @@ impl LogDatasets {
         for next in self.newly_published(store)? {
             if let Some(last) = self.list.last_mut() {
                 last.chunks.refresh()?;
-                last.set_end(next.first.saturating_sub(last.first), names::FIRST)?;
+                last.set_end(next.first.saturating_sub(last.first), names::START_POSITION)?;
             }
             if next.first != self.end() {
-                return Err(LogError::Attribute { attribute: names::FIRST, of: OF_LOG }.into());
+                return Err(LogError::InvalidAttribute { attribute: names::START_POSITION, of: OF_LOG }.into());
             }
             self.list.push(next);
         }
         if let Some(last) = self.list.last_mut() {
             last.chunks.refresh()?;
             let end = last.read_end(store)?;
-            last.set_end(end, names::END)?;
+            last.set_end(end, names::PUBLISHED_END)?;
         }
         Ok(self.end() != before)
     }
@@ -309,8 +311,8 @@ impl LogDatasets {
             writer.remove_link(self.group, &log_name(number))?;
         }
         let id = writer.create(&NewObject::unlinked(&log_spec(size).into()))?;
-        writer.set_attribute(id, &i64_scalar_attribute(names::FIRST, self.end().cast_signed()))?;
-        writer.set_attribute(id, &i64_scalar_attribute(names::END, 0))?;
+        writer.set_attribute(id, &i64_scalar_attribute(names::START_POSITION, self.end().cast_signed()))?;
+        writer.set_attribute(id, &i64_scalar_attribute(names::PUBLISHED_END, 0))?;
         writer.add_link(self.group, &log_name(number), &LinkTarget::Hard(id))?;
         writer.commit(ObjectScope::Objects(&[self.group]), PublishLevel::Visible)?;
         writer.set_attribute(self.group, &i64_scalar_attribute(names::LOG_DATASET_COUNT, number as i64))?;
@@ -332,7 +334,7 @@ impl LogDatasets {
         if !waiting.is_empty() {
             last.chunks.write(&ChunkBatch { publish_after: &waiting, ..ChunkBatch::default() })?;
         }
-        writer.set_attribute(last.id, &i64_scalar_attribute(names::END, last.used.cast_signed()))
+        writer.set_attribute(last.id, &i64_scalar_attribute(names::PUBLISHED_END, last.used.cast_signed()))
     }
 
     /// What a mutant does: has the next commit publish so many bytes more than there are, if the log dataset has room.
@@ -342,9 +344,8 @@ impl LogDatasets {
     #[cfg(feature = "mutants")]
     pub fn mutant_stage_end_past_entries(&mut self, writer: &dyn StoreWriter, bytes: u64) -> Result<()> {
         match self.list.last().filter(|last| last.size - last.used >= bytes) {
-            Some(last) => {
-                writer.set_attribute(last.id, &i64_scalar_attribute(names::END, (last.used + bytes).cast_signed()))
-            }
+            Some(last) => writer
+                .set_attribute(last.id, &i64_scalar_attribute(names::PUBLISHED_END, (last.used + bytes).cast_signed())),
             None => Ok(()),
         }
     }
@@ -370,7 +371,7 @@ impl LogDatasets {
     /// # Errors
     /// If the log has no such bytes; errors of the store beneath.
     pub fn read(&self, at: u64, into: &mut [u8]) -> Result<()> {
-        let outside = || LogError::InvalidEntry { dataset: u64::MAX, rule: "leads outside of the log" };
+        let outside = || LogError::EntryDatasetMismatch { dataset: u64::MAX, rule: "leads outside of the log" };
         let (dataset, offset) = self.find(at, into.len() as u64).ok_or_else(outside)?;
         dataset.chunks.read(dataset.stored_chunk()?, offset, into)
     }
@@ -384,7 +385,7 @@ impl LogDatasets {
     }
 
     /// Whether so many bytes from a position on can be copied from memory ([`LogDatasets::copy_mapped`]).
-    pub fn is_mapped(&self, at: u64, len: u64) -> bool {
+    pub fn try_map(&self, at: u64, len: u64) -> bool {
         self.find(at, len).is_some_and(|(dataset, _)| dataset.mapped_bytes().is_some())
     }
 

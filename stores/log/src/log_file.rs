@@ -7,7 +7,7 @@ use h5live_model::{AllocationLimit, LinkTarget, Name, NewObject, ObjectId, Objec
 use crate::anchor::{i64_scalar_attribute, read_i64_attribute};
 use crate::entry::{self, EntryChange, EntryError, EntryHead, FRAME_BYTES};
 use crate::error::{LogError, Result, with_subfile_number};
-use crate::index_table::{IndexTableRow, NOT_ENDED, SavedIndexTable};
+use crate::index_table::{IndexTableRow, SavedIndexTable, UNENDED_BATCH_ORDER};
 use crate::log_datasets::{LogDatasets, hard_target};
 use crate::names;
 use crate::position::LogPosition;
@@ -30,11 +30,11 @@ pub struct LogFile {
     /// The index table of the file. Entries behind it are read from the log.
     saved: Option<SavedIndexTable>,
     /// Up to where entries are known (bytes).
-    pub indexed: u64,
+    pub known_end: u64,
     /// The number of the batch that comes next.
-    pub batch: u64,
+    pub next_batch_number: u64,
     /// The highest order of a batch in this log.
-    pub last_order: u64,
+    pub last_batch_order: u64,
     /// The number that the entries of a main file have, when one was read.
     main_number: OnceLock<u32>,
 }
@@ -43,7 +43,7 @@ pub struct LogFile {
 #[derive(Debug, Default)]
 pub struct LogBatch {
     /// Its entries: the rank of the dataset, and the row of the index table that the entry has.
-    pub entries: Vec<(usize, IndexTableRow)>,
+    pub ranks_and_entries: Vec<(usize, IndexTableRow)>,
     /// Where it stands among the batches of all writers.
     pub order: u64,
 }
@@ -61,7 +61,7 @@ pub fn log_group(store: &dyn Store) -> Result<Option<ObjectId>> {
 /// # Errors
 /// Errors of the store.
 pub fn has_log_mark(store: &dyn Store) -> Result<bool> {
-    Ok(store.attribute(store.session().root, &Name::from(names::FILE_LAYOUT))?.is_some())
+    Ok(store.attribute(store.session().root, &Name::from(names::LOG_MARK))?.is_some())
 }
 
 /// The group of the log of an open file that has a log.
@@ -90,8 +90,11 @@ pub fn log_group_attribute(store: &dyn Store, group: ObjectId, name: &'static st
 pub fn create_log_group(store: &dyn Store) -> Result<ObjectId> {
     let writer = store.writer()?;
     let group = writer.create(&NewObject::unlinked(&ObjectSpec::group()))?;
-    let counters =
-        [(names::LAYOUT_VERSION, crate::LAYOUT_VERSION), (names::DATASET_COUNT, 0), (names::LOG_DATASET_COUNT, 0)];
+    let counters = [
+        (names::LAYOUT_VERSION, crate::LAYOUT_VERSION),
+        (names::CREATED_DATASET_COUNT, 0),
+        (names::LOG_DATASET_COUNT, 0),
+    ];
     for (name, value) in counters {
         writer.set_attribute(group, &i64_scalar_attribute(name, value))?;
     }
@@ -108,9 +111,7 @@ pub fn mark_as_log(store: &dyn Store) -> Result<()> {
     if has_log_mark(store)? {
         return Ok(());
     }
-    store
-        .writer()?
-        .set_attribute(store.session().root, &i64_scalar_attribute(names::FILE_LAYOUT, crate::LAYOUT_VERSION))
+    store.writer()?.set_attribute(store.session().root, &i64_scalar_attribute(names::LOG_MARK, crate::LAYOUT_VERSION))
 }
 
 impl LogFile {
@@ -139,13 +140,13 @@ impl LogFile {
     ) -> Result<Self> {
         match log_group_attribute(&*store, group, names::LAYOUT_VERSION)?.cast_signed() {
             crate::LAYOUT_VERSION => {}
-            other => return Err(LogError::Layout(other).into()),
+            other => return Err(LogError::UnknownLayout(other).into()),
         }
         let log = LogDatasets::open(&*store, group)?;
         let saved = table.map_or(Ok(None), |limit| SavedIndexTable::open(&*store, group, limit))?;
-        let (covers, last_order) = saved.as_ref().map_or((0, 0), |saved| (saved.covers, saved.last_order));
+        let (covers, last_order) = saved.as_ref().map_or((0, 0), |saved| (saved.indexed_bytes, saved.last_batch_order));
         if covers > log.end() {
-            return Err(LogError::Table { source: EntryError::Field("more than the log") }.into());
+            return Err(LogError::DamagedIndexTable { source: EntryError::Field("more than the log") }.into());
         }
         Ok(LogFile {
             number,
@@ -153,9 +154,9 @@ impl LogFile {
             group,
             log,
             saved,
-            indexed: covers,
-            batch: 1,
-            last_order,
+            known_end: covers,
+            next_batch_number: 1,
+            last_batch_order: last_order,
             main_number: OnceLock::new(),
         })
     }
@@ -169,9 +170,9 @@ impl LogFile {
             group,
             log,
             saved: None,
-            indexed,
-            batch: 1,
-            last_order: 0,
+            known_end: indexed,
+            next_batch_number: 1,
+            last_batch_order: 0,
             main_number: OnceLock::new(),
         }
     }
@@ -182,8 +183,8 @@ impl LogFile {
     }
 
     /// Up to where the index table has the log (bytes); `None` if there is no table.
-    pub fn index_table_end(&self) -> Option<u64> {
-        self.saved.as_ref().map(|saved| saved.covers)
+    pub fn table_indexed_bytes(&self) -> Option<u64> {
+        self.saved.as_ref().map(|saved| saved.indexed_bytes)
     }
 
     /// Reads from the index table that the file has now.
@@ -207,7 +208,7 @@ impl LogFile {
         let Some(saved) = &self.saved else { return Ok(()) };
         let position = |place| self.log.position_of_dataset_offset(place).map(|offset| self.position(offset));
         let read = saved.for_each_entry(dataset, position, &mut |rank, row| {
-            self.check_number(&row.head, row.at)?;
+            self.check_number(&row.head, row.data_at)?;
             each(rank, row)
         });
         read.map_err(|error| with_subfile_number(self.number, error))
@@ -217,10 +218,10 @@ impl LogFile {
     ///
     /// # Errors
     /// If the log is damaged; errors of the store.
-    pub fn catch_up(&mut self) -> Result<bool> {
+    pub fn detect_unread_entries(&mut self) -> Result<bool> {
         let caught_up = self.log.catch_up(&*self.store);
         caught_up.map_err(|error| with_subfile_number(self.number, error))?;
-        Ok(self.indexed < self.log.end())
+        Ok(self.known_end < self.log.end())
     }
 
     /// Reads bytes of the log from an offset on.
@@ -243,7 +244,9 @@ impl LogFile {
         let number = if is_main { *self.main_number.get_or_init(|| head.file) } else { self.number };
         match head.file == number {
             true => Ok(()),
-            false => Err(LogError::Entry { at, source: EntryError::Field("it was written into another file") }.into()),
+            false => {
+                Err(LogError::DamagedEntry { at, source: EntryError::Field("it was written into another file") }.into())
+            }
         }
     }
 
@@ -251,12 +254,16 @@ impl LogFile {
     ///
     /// # Errors
     /// If the log is damaged; those of `each`; errors of the store.
-    pub fn read_batches(&mut self, limit: AllocationLimit, mut each: impl FnMut(LogBatch) -> Result<()>) -> Result<()> {
-        let (mut window, mut first) = (Vec::new(), self.indexed);
+    pub fn read_new_batches(
+        &mut self,
+        limit: AllocationLimit,
+        mut each: impl FnMut(LogBatch) -> Result<()>,
+    ) -> Result<()> {
+        let (mut window, mut first) = (Vec::new(), self.known_end);
         let mut batch = LogBatch::default();
-        let mut at = self.indexed;
+        let mut at = self.known_end;
         while at < self.log.end() {
-            let damaged = |source| LogError::Entry { at: self.position(at), source };
+            let damaged = |source| LogError::DamagedEntry { at: self.position(at), source };
             self.fill_window(at, (&mut window, &mut first), FRAME_BYTES as u64, limit)?;
             let bounds = entry::decode_frame(&window[(at - first) as usize..]).map_err(damaged)?;
             self.fill_window(at, (&mut window, &mut first), bounds.head_len as u64, limit)?;
@@ -270,28 +277,28 @@ impl LogFile {
             if let EntryChange::EndOfBatch { order, shifts } = &head.change {
                 let order = *order;
                 // Each batch of a writer has a higher order than the one before.
-                if order <= self.last_order || order == NOT_ENDED {
-                    return Err(LogError::Entry { at: data, source: EntryError::Field("its order") }.into());
+                if order <= self.last_batch_order || order == UNENDED_BATCH_ORDER {
+                    return Err(LogError::DamagedEntry { at: data, source: EntryError::Field("its order") }.into());
                 }
-                batch.entries.iter_mut().for_each(|(_, row)| shift_entry(shifts, &mut row.head));
+                batch.ranks_and_entries.iter_mut().for_each(|(_, row)| shift_entry(shifts, &mut row.head));
                 self.end_batch(at, &head, order, &mut batch);
                 each(std::mem::take(&mut batch))?;
             } else {
-                batch.entries.push((rank, IndexTableRow { head, order: 0, at: data }));
+                batch.ranks_and_entries.push((rank, IndexTableRow { head, batch_order: 0, data_at: data }));
             }
         }
-        match batch.entries.is_empty() {
+        match batch.ranks_and_entries.is_empty() {
             true => Ok(()),
-            false => Err(LogError::Entry { at: self.position(at), source: EntryError::NoEndOfBatch }.into()),
+            false => Err(LogError::DamagedEntry { at: self.position(at), source: EntryError::NoEndOfBatch }.into()),
         }
     }
 
     fn end_batch(&mut self, at: u64, head: &EntryHead, order: u64, batch: &mut LogBatch) {
-        self.indexed = at;
-        self.batch = self.batch.max(head.batch.saturating_add(1));
-        self.last_order = self.last_order.max(order);
+        self.known_end = at;
+        self.next_batch_number = self.next_batch_number.max(head.batch.saturating_add(1));
+        self.last_batch_order = self.last_batch_order.max(order);
         batch.order = order;
-        batch.entries.iter_mut().for_each(|(_, row)| row.order = order);
+        batch.ranks_and_entries.iter_mut().for_each(|(_, row)| row.batch_order = order);
     }
 
     /// Makes the window have `len` bytes of the log from `at` on. It begins at `first`.
@@ -307,7 +314,7 @@ impl LogFile {
         }
         let behind = self.log.contiguous_bytes_at(at);
         if behind < len {
-            return Err(LogError::Entry { at: self.position(at), source: EntryError::Truncated }.into());
+            return Err(LogError::DamagedEntry { at: self.position(at), source: EntryError::Truncated }.into());
         }
         let bytes = behind.min(SCAN_BYTES.max(len));
         window.clear();

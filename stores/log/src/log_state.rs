@@ -9,12 +9,12 @@ use h5live_model::{ObjectScope, StoreWriter};
 use rustc_hash::FxHashMap;
 
 use crate::background_write::{BackgroundWriter, PendingWrite};
-use crate::encode::EncodedEntry;
-use crate::entry::{Dims, EntryChange, EntryHead};
+use crate::encode::UnstagedEntry;
+use crate::entry::{DimVec, EntryChange, EntryHead};
 use crate::entry_box_index::EntryBoxIndex;
-use crate::entry_writer::{EntryWriter, StagedEntryLengths};
+use crate::entry_writer::{EntryWriter, StagedEntry};
 use crate::error::{LogError, Result};
-use crate::index_table::{self, IndexTableEncoder, IndexTableRow, NOT_ENDED};
+use crate::index_table::{self, IndexTableEncoder, IndexTableRow, UNENDED_BATCH_ORDER};
 use crate::log_datasets::LogDatasets;
 use crate::log_file::{LogBatch, LogFile};
 use crate::logged_dataset::LoggedDataset;
@@ -34,7 +34,7 @@ fn check_rank(number: u64, found: usize, rank: usize) -> Result<()> {
     if found == rank {
         return Ok(());
     }
-    Err(LogError::InvalidEntry { dataset: number, rule: "has another number of dimensions" }.into())
+    Err(LogError::EntryDatasetMismatch { dataset: number, rule: "has another number of dimensions" }.into())
 }
 
 /// Points of one dataset that were written one after the other, and wait to become one entry.
@@ -143,7 +143,7 @@ impl LogState {
     }
 
     /// The group of the log in the main file.
-    pub fn main_group(&self) -> ObjectId {
+    pub fn main_log_group(&self) -> ObjectId {
         self.files.first().map_or(ObjectId(0), |main| main.group)
     }
 
@@ -159,7 +159,7 @@ impl LogState {
 
     /// The highest order of a batch.
     pub fn last_batch_order(&self) -> u64 {
-        self.files.iter().map(|file| file.last_order).max().unwrap_or(0)
+        self.files.iter().map(|file| file.last_batch_order).max().unwrap_or(0)
     }
 
     /// Adds an entry. Says whether it is the first one of its dataset whose batch has not ended.
@@ -207,12 +207,16 @@ impl LogState {
         // A subfile by itself does not know how many there are.
         let count = self.datasets.keys().map(|number| number.saturating_add(1)).fold(dataset_count, u64::max);
         let is_bounded = limit.check(index_table::skip_list_bytes(count)).is_ok();
-        let is_covered = own.index_table_end().unwrap_or(0) == own.log.end();
+        let is_covered = own.table_indexed_bytes().unwrap_or(0) == own.log.end();
         if !self.format.has_index_table() || is_covered || !is_bounded {
             return Ok(());
         }
         let place = |at: LogPosition| own.log.dataset_and_offset_of(at.offset());
-        let new = IndexTableEncoder { covers: own.log.end(), last_order: own.last_order, place: &place };
+        let new = IndexTableEncoder {
+            indexed_bytes: own.log.end(),
+            last_batch_order: own.last_batch_order,
+            dataset_and_offset_of: &place,
+        };
         index_table::save_index_table(&*own.store, own.group, &new, count, |number, table| {
             let Some(dataset) = self.dataset(number) else {
                 let mut count = 0;
@@ -236,8 +240,11 @@ impl LogState {
     #[cfg(feature = "mutants")]
     pub fn mutant_save_index_table_early(&self, dataset_count: u64) -> Result<()> {
         let own = self.own();
-        let new =
-            IndexTableEncoder { covers: own.indexed, last_order: own.last_order, place: &|at| Some((1, at.offset())) };
+        let new = IndexTableEncoder {
+            indexed_bytes: own.known_end,
+            last_batch_order: own.last_batch_order,
+            dataset_and_offset_of: &|at| Some((1, at.offset())),
+        };
         index_table::save_index_table(&*own.store, own.group, &new, dataset_count, |number, table| {
             let mut rows = self.dataset(number).into_iter().flat_map(|dataset| dataset.rows_of_file(own.number));
             rows.try_fold(0, |count, row| new.push(table, 1, row).map(|()| count + 1))
@@ -279,7 +286,7 @@ impl LogState {
     ///
     /// # Errors
     /// If the rank is not the one that the log knows.
-    pub fn stage(&mut self, dataset: u64, rank: usize, entry: EncodedEntry<'_>) -> Result<()> {
+    pub fn stage(&mut self, dataset: u64, rank: usize, entry: UnstagedEntry<'_>) -> Result<()> {
         self.end_points()?;
         self.stage_entry(dataset, rank, entry)
     }
@@ -294,8 +301,8 @@ impl LogState {
             self.end_points()?;
         }
         if at.is_empty() || !self.format.supports_all_entry_kinds() {
-            let change = EntryChange::Block { start: Dims::from_slice(at), count: Dims::from_elem(1, at.len()) };
-            return self.stage_entry(dataset, at.len(), EncodedEntry::plain(change, element));
+            let change = EntryChange::Block { start: DimVec::from_slice(at), count: DimVec::from_elem(1, at.len()) };
+            return self.stage_entry(dataset, at.len(), UnstagedEntry::plain(change, element));
         }
         let new = || PointRun { dataset, rank: at.len(), coords: Vec::new(), data: Vec::new() };
         let run = self.points.get_or_insert_with(new);
@@ -307,27 +314,34 @@ impl LogState {
     /// Makes the points that wait an entry.
     fn end_points(&mut self) -> Result<()> {
         let Some(PointRun { dataset, rank, coords, data }) = self.points.take() else { return Ok(()) };
-        self.stage_entry(dataset, rank, EncodedEntry::plain(EntryChange::Points(coords), &data))
+        self.stage_entry(dataset, rank, UnstagedEntry::plain(EntryChange::Points(coords), &data))
     }
 
-    fn stage_entry(&mut self, dataset: u64, rank: usize, entry: EncodedEntry<'_>) -> Result<()> {
+    fn stage_entry(&mut self, dataset: u64, rank: usize, entry: UnstagedEntry<'_>) -> Result<()> {
         let (head, at) = self.append_entry(dataset, rank, entry);
-        if self.push(rank, IndexTableRow { head, order: NOT_ENDED, at })? {
+        if self.push(rank, IndexTableRow { head, batch_order: UNENDED_BATCH_ORDER, data_at: at })? {
             self.not_ended.push(dataset);
         }
         Ok(())
     }
 
     /// Adds an entry to what is staged. Returns its head and where its data is.
-    fn append_entry(&mut self, dataset: u64, rank: usize, entry: EncodedEntry<'_>) -> (EntryHead, LogPosition) {
+    fn append_entry(&mut self, dataset: u64, rank: usize, entry: UnstagedEntry<'_>) -> (EntryHead, LogPosition) {
         let own = &mut self.files[self.own];
-        let EncodedEntry { change, filter, data } = entry;
+        let UnstagedEntry { change, filter_id: filter, data } = entry;
         let (data_len, data_crc) = (data.len() as u64, crc32c::crc32c(&data));
-        let head = EntryHead { batch: own.batch, file: own.number, dataset, change, filter, data_len, data_crc };
-        let StagedEntryLengths { before_data, len } =
-            self.format.stage(&head, &data, rank, own.indexed, &mut self.staged);
-        let at = own.position(own.indexed + before_data);
-        own.indexed += len;
+        let head = EntryHead {
+            batch: own.next_batch_number,
+            file: own.number,
+            dataset,
+            change,
+            filter_id: filter,
+            data_len,
+            data_crc,
+        };
+        let StagedEntry { before_data, len } = self.format.stage(&head, &data, rank, own.known_end, &mut self.staged);
+        let at = own.position(own.known_end + before_data);
+        own.known_end += len;
         self.unpublished += 1;
         (head, at)
     }
@@ -340,7 +354,7 @@ impl LogState {
         self.end_points()?;
         let shifts = self.place_appended()?;
         if self.format.supports_all_entry_kinds() {
-            self.append_entry(0, 0, EncodedEntry::plain(EntryChange::EndOfBatch { order: batch_order, shifts }, &[]));
+            self.append_entry(0, 0, UnstagedEntry::plain(EntryChange::EndOfBatch { order: batch_order, shifts }, &[]));
         }
         for number in self.not_ended.drain(..) {
             if let Some(dataset) = self.datasets.get_mut(&number) {
@@ -348,8 +362,8 @@ impl LogState {
             }
         }
         let own = self.own_mut();
-        own.last_order = own.last_order.max(batch_order);
-        own.batch = own.batch.saturating_add(1);
+        own.last_batch_order = own.last_batch_order.max(batch_order);
+        own.next_batch_number = own.next_batch_number.saturating_add(1);
         Ok(())
     }
 
@@ -399,7 +413,7 @@ impl LogState {
         let at = own.log.end();
         let (chunks, offset) = own.log.reserve_append(&*own.store, self.staged.len() as u64, room)?;
         let bytes = std::mem::replace(&mut self.staged, self.background.take_spare_buffer()).into();
-        self.background.begin(PendingWrite { chunks, offset, at, bytes });
+        self.background.begin(PendingWrite { chunks, dataset_offset: offset, log_offset: at, bytes });
         Ok(())
     }
 
@@ -416,7 +430,7 @@ impl LogState {
     /// # Errors
     /// If they are too many for the layout; errors of the store beneath.
     pub fn set_dataset_count(&mut self, main: &dyn Store, count: u64) -> Result<()> {
-        let group = self.main_group();
+        let group = self.main_log_group();
         self.format.set_dataset_count(main, group, count)
     }
 
@@ -430,8 +444,8 @@ impl LogState {
     ///
     /// # Errors
     /// As [`LogState::load_dataset_index`].
-    pub fn set_expected_elements(&mut self, dataset: u64, rank: usize, elements: u64) -> Result<()> {
-        self.dataset_mut(dataset, rank)?.elements = elements;
+    pub fn set_expected_element_count(&mut self, dataset: u64, rank: usize, elements: u64) -> Result<()> {
+        self.dataset_mut(dataset, rank)?.expected_element_count = elements;
         Ok(())
     }
 
@@ -446,7 +460,7 @@ impl LogState {
     }
 
     /// Bytes of data of all entries.
-    pub fn data_bytes(&self) -> u64 {
+    pub fn loaded_data_bytes(&self) -> u64 {
         self.data_bytes
     }
 
@@ -456,7 +470,7 @@ impl LogState {
         match at.offset() < file.log.end() {
             true => file.log.contiguous_bytes_at(at.offset()),
             // What is staged is in memory as a whole.
-            false => file.indexed.saturating_sub(at.offset()),
+            false => file.known_end.saturating_sub(at.offset()),
         }
     }
 
@@ -465,7 +479,7 @@ impl LogState {
     /// # Errors
     /// If the log has no such bytes; errors of the store beneath.
     pub fn read(&self, at: LogPosition, into: &mut [u8]) -> Result<()> {
-        let outside = || LogError::InvalidEntry { dataset: u64::MAX, rule: "leads outside of the log" };
+        let outside = || LogError::EntryDatasetMismatch { dataset: u64::MAX, rule: "leads outside of the log" };
         let number = at.file() as usize;
         let file = self.files.get(number).ok_or_else(outside)?;
         let staged = at.offset().checked_sub(file.log.end()).filter(|_| number == self.own);
@@ -488,8 +502,8 @@ impl LogState {
     }
 
     /// Whether so many bytes from a position on can be copied from memory ([`LogState::copy_mapped`]).
-    pub fn is_mapped(&self, at: LogPosition, len: u64) -> bool {
-        self.log_of(at).is_some_and(|log| log.is_mapped(at.offset(), len))
+    pub fn try_map(&self, at: LogPosition, len: u64) -> bool {
+        self.log_of(at).is_some_and(|log| log.try_map(at.offset(), len))
     }
 
     /// Copies bytes of a log from memory; `false` if they are not there. That all of them are the file's,
@@ -510,8 +524,8 @@ impl LogState {
     }
 
     /// The extent of a dataset: what entries have set, or what its anchor says.
-    pub fn extent_of(&self, number: u64, spec: &DatasetSpec) -> Dims {
+    pub fn extent_of(&self, number: u64, spec: &DatasetSpec) -> DimVec {
         let logged = self.dataset(number).and_then(|dataset| dataset.extent.clone());
-        logged.unwrap_or_else(|| Dims::from_slice(spec.dataspace.dims()))
+        logged.unwrap_or_else(|| DimVec::from_slice(spec.dataspace.dims()))
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use h5live_model::{AllocationLimit, ChunkCoord, DatasetSpec, LinkTarget, Name, ObjectId, ObjectKind, Store};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::entry::{Dims, EntryChange, EntryHead};
+use crate::entry::{DimVec, EntryChange, EntryHead};
 use crate::entry_box_index::EntryBoxIndex;
 use crate::error::{LogError, Result};
 use crate::index_table::IndexTableRow;
@@ -27,7 +27,7 @@ pub struct LogVolLog {
     /// The index of each dataset, by its number.
     pub datasets: FxHashMap<u64, EntryBoxIndex>,
     /// How many datasets were made so far: no anchor has this number, or a larger one.
-    pub dataset_count: u64,
+    pub created_dataset_count: u64,
     /// Where the last byte of data ends in its file (bytes).
     pub data_end: u64,
 }
@@ -50,8 +50,9 @@ fn anchors(store: &dyn Store) -> Result<FxHashMap<u64, DatasetSpec>> {
         for id in below {
             match store.kind(id)? {
                 ObjectKind::Group => groups.push(id),
-                ObjectKind::Dataset => found
-                    .extend(log_vol_anchor::read_anchored_dataset(store, id)?.map(|anchor| (anchor.id, anchor.spec))),
+                ObjectKind::Dataset => found.extend(
+                    log_vol_anchor::read_anchored_dataset(store, id)?.map(|anchor| (anchor.number, anchor.spec)),
+                ),
                 _ => {}
             }
         }
@@ -73,12 +74,13 @@ impl LogVolLog {
     /// If it is damaged; errors of the stores.
     pub fn open(main: &dyn Store, files: &[Arc<dyn Store>], limit: AllocationLimit) -> Result<Self> {
         let anchors = anchors(main)?;
-        let counted = LogVolRootAttribute::read(main)?.map_or(0, |counters| counters.datasets.unsigned_abs().into());
+        let counted =
+            LogVolRootAttribute::read(main)?.map_or(0, |counters| counters.created_dataset_count.unsigned_abs().into());
         let mut log = LogVolLog {
             data: LogDatasets::empty(),
             datasets: FxHashMap::default(),
             // A writer that died may have made anchors that are not counted.
-            dataset_count: anchors.keys().map(|number| number.saturating_add(1)).fold(counted, u64::max),
+            created_dataset_count: anchors.keys().map(|number| number.saturating_add(1)).fold(counted, u64::max),
             data_end: 0,
         };
         for file in files {
@@ -96,18 +98,18 @@ impl LogVolLog {
         // What is not counted was not published.
         let counters =
             LogVolRootAttribute::read(file)?.ok_or_else(|| LogError::Missing("counters in a file".to_owned()))?;
-        if counters.data_logs == 0 && counters.metadata_logs == 0 {
+        if counters.data_log_count == 0 && counters.metadata_log_count == 0 {
             return Ok(());
         }
         let group = existing_log_group(file)?;
         let mut places = Vec::new();
-        for number in 0..counters.data_logs {
+        for number in 0..counters.data_log_count {
             let place = self.data.add_full_dataset(file, member(file, group, "ld", number)?)?;
-            self.data_end = self.data_end.max(place.end);
+            self.data_end = self.data_end.max(place.file_end);
             places.push(place);
         }
-        places.sort_unstable_by_key(|place| place.begin);
-        for number in 0..counters.metadata_logs {
+        places.sort_unstable_by_key(|place| place.file_start);
+        for number in 0..counters.metadata_log_count {
             let chunks = file.dataset(member(file, group, "md", number)?)?;
             let Some(chunk) = chunks.locate(&ChunkCoord::origin(1))? else { continue };
             let mut bytes = limit.zeroed(chunk.size)?;
@@ -115,7 +117,7 @@ impl LogVolLog {
             let rank = |dataset: u64| anchors.get(&dataset).map(|spec| spec.dataspace.rank());
             let entries = decode_entries(&bytes, rank).map_err(|(at, source)| {
                 let at = LogPosition::new(0, at.min(LogPosition::MAX_LOG_BYTES - 1));
-                LogError::Entry { at, source }
+                LogError::DamagedEntry { at, source }
             })?;
             entries.iter().try_for_each(|entry| self.add_entry(entry, &places, anchors))?;
         }
@@ -129,17 +131,17 @@ impl LogVolLog {
         places: &[DataLogPlace],
         anchors: &FxHashMap<u64, DatasetSpec>,
     ) -> Result<()> {
-        let LogVolEntry { dataset, offset, data_len, .. } = *entry;
-        let misfit = |rule| LogError::InvalidEntry { dataset, rule };
-        let before = places.partition_point(|place| place.begin <= offset).checked_sub(1);
+        let LogVolEntry { dataset, file_offset: offset, data_len, .. } = *entry;
+        let misfit = |rule| LogError::EntryDatasetMismatch { dataset, rule };
+        let before = places.partition_point(|place| place.file_start <= offset).checked_sub(1);
         let place = before
             .map(|number| places[number])
-            .filter(|place| offset.checked_add(data_len).is_some_and(|end| end <= place.end));
+            .filter(|place| offset.checked_add(data_len).is_some_and(|end| end <= place.file_end));
         let place = place.ok_or_else(|| misfit("leads outside of the log"))?;
-        let at = place.first + (offset - place.begin);
+        let at = place.log_start + (offset - place.file_start);
         let spec = anchors.get(&dataset).ok_or_else(|| misfit("leads to no anchor"))?;
         let size = u64::from(spec.datatype.size());
-        let bytes = |count: &Dims| count.iter().try_fold(size, |n, side| n.checked_mul(*side));
+        let bytes = |count: &DimVec| count.iter().try_fold(size, |n, side| n.checked_mul(*side));
         let all = entry.blocks.iter().try_fold(0u64, |sum, (_, count)| sum.checked_add(bytes(count)?));
         let all = all.ok_or_else(|| misfit("has too many elements"))?;
         // Nothing but the number of bytes tells that data went through deflate.
@@ -152,9 +154,9 @@ impl LogVolLog {
         for (start, count) in &entry.blocks {
             let len = if filter == 0 { bytes(count).unwrap_or(0) } else { data_len };
             let change = EntryChange::Block { start: start.clone(), count: count.clone() };
-            let head = EntryHead { batch: 0, file: 0, dataset, change, filter, data_len: len, data_crc: 0 };
+            let head = EntryHead { batch: 0, file: 0, dataset, change, filter_id: filter, data_len: len, data_crc: 0 };
             let at_position = LogPosition::new(0, at.min(LogPosition::MAX_LOG_BYTES - 1));
-            index.push_without_checksum(&IndexTableRow { head, order: 0, at: at_position });
+            index.push_without_checksum(&IndexTableRow { head, batch_order: 0, data_at: at_position });
             at += len;
         }
         Ok(())

@@ -36,7 +36,7 @@ pub fn read_anchored_dataset(store: &dyn Store, at: ObjectId) -> Result<Option<A
         read_shape(&dims, &max, &mut spec)?;
     }
     spec.check()?;
-    Ok(Some(AnchoredDataset { id, spec }))
+    Ok(Some(AnchoredDataset { number: id, spec }))
 }
 
 /// Takes up the extent and the largest extent of a dataset of which no more is known.
@@ -74,11 +74,11 @@ fn long_list(name: &str, values: &[u64]) -> AttributeData {
 }
 
 /// The attributes that the anchor gets. Its number fits four bytes.
-pub fn attributes(anchor: &AnchoredDataset) -> Vec<AttributeData> {
+pub fn anchor_attributes(anchor: &AnchoredDataset) -> Vec<AttributeData> {
     let mut attributes = vec![
         dims_attribute(anchor.spec.dataspace.dims()),
         long_list(MAX_DIMS, anchor.spec.dataspace.max_dims()),
-        i32_list_attribute(ID, &[i32::try_from(anchor.id).unwrap_or(i32::MAX)]),
+        i32_list_attribute(ID, &[i32::try_from(anchor.number).unwrap_or(i32::MAX)]),
     ];
     attributes.extend(anchor.storage_attributes());
     attributes

@@ -5,7 +5,7 @@
 
 use std::ops::Range;
 
-use crate::entry::{Dims, EntryError};
+use crate::entry::{DimVec, EntryError};
 
 /// Bytes of an entry before its selection.
 const HEADER_BYTES: usize = 28;
@@ -21,7 +21,7 @@ const REFERENCE: i32 = 0x10;
 const RECORD: i32 = 0x20;
 
 /// A box of elements: the first one, and the sides (`[rank]`, elements).
-pub type LogVolBlock = (Dims, Dims);
+pub type LogVolBlock = (DimVec, DimVec);
 
 /// An entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,7 +31,7 @@ pub struct LogVolEntry {
     /// The boxes, whose elements follow each other in the data.
     pub blocks: Vec<LogVolBlock>,
     /// Where the data begins in the file (bytes).
-    pub offset: u64,
+    pub file_offset: u64,
     /// Bytes of data, as stored.
     pub data_len: u64,
 }
@@ -52,7 +52,7 @@ impl Numbers<'_> {
         Ok(i32::from_le_bytes(*number))
     }
 
-    fn dims(&mut self, rank: usize) -> Result<Dims, EntryError> {
+    fn dims(&mut self, rank: usize) -> Result<DimVec, EntryError> {
         (0..rank).map(|_| self.long()).collect()
     }
 }
@@ -60,14 +60,14 @@ impl Numbers<'_> {
 /// Adds the entry of one block to `out`.
 ///
 /// That is the form that Log VOL gives a write of one box. Its readers take it whatever the configuration of the file is.
-pub fn encode_entry(dataset: i32, (start, count): (&[u64], &[u64]), data: Range<u64>, out: &mut Vec<u8>) {
+pub fn encode_entry(dataset: i32, (start, count): (&[u64], &[u64]), file_range: Range<u64>, out: &mut Vec<u8>) {
     let size = HEADER_BYTES + 8 * (start.len() + count.len());
     out.reserve(size);
     out.extend((size as i32).to_le_bytes());
     out.extend(dataset.to_le_bytes());
     out.extend(0i32.to_le_bytes());
-    out.extend(data.start.to_le_bytes());
-    out.extend((data.end - data.start).to_le_bytes());
+    out.extend(file_range.start.to_le_bytes());
+    out.extend((file_range.end - file_range.start).to_le_bytes());
     start.iter().chain(count).for_each(|number| out.extend(number.to_le_bytes()));
 }
 
@@ -144,7 +144,7 @@ fn decode_entry<'a>(
     } else {
         decode_blocks(&mut numbers, flags, inner)?
     };
-    let with_record = |first: u64, dims: Dims| match record {
+    let with_record = |first: u64, dims: DimVec| match record {
         Some(_) => std::iter::once(first).chain(dims).collect(),
         None => dims,
     };
@@ -155,12 +155,12 @@ fn decode_entry<'a>(
     if blocks.iter().any(|(start, count)| start.len() != rank || count.len() != rank) {
         return Err(EntryError::Field("the dimensions of its selection"));
     }
-    Ok((Some(LogVolEntry { dataset, blocks, offset, data_len }), size))
+    Ok((Some(LogVolEntry { dataset, blocks, file_offset: offset, data_len }), size))
 }
 
 /// The last `rank` of dimensions.
-fn tail(dims: &Dims, rank: usize) -> Dims {
-    Dims::from_slice(&dims[dims.len().saturating_sub(rank)..])
+fn tail(dims: &DimVec, rank: usize) -> DimVec {
+    DimVec::from_slice(&dims[dims.len().saturating_sub(rank)..])
 }
 
 fn decode_blocks(numbers: &mut Numbers<'_>, flags: i32, rank: usize) -> Result<Vec<LogVolBlock>, EntryError> {
@@ -177,7 +177,7 @@ fn decode_blocks(numbers: &mut Numbers<'_>, flags: i32, rank: usize) -> Result<V
         return Err(EntryError::Truncated);
     }
     let steps = if flags & ENCODED != 0 { Some(numbers.dims(rank.saturating_sub(1))?) } else { None };
-    let mut read = |smallest: u64| -> Result<Vec<Dims>, EntryError> {
+    let mut read = |smallest: u64| -> Result<Vec<DimVec>, EntryError> {
         (0..count)
             .map(|_| match &steps {
                 Some(steps) => decode_position(numbers.long()?, steps, smallest),
@@ -190,8 +190,8 @@ fn decode_blocks(numbers: &mut Numbers<'_>, flags: i32, rank: usize) -> Result<V
 
 /// A position that is one number. `steps` are how far apart neighbours along each dimension but the last are. Along each
 /// dimension the position is at least `smallest`: 1 for the sides of a box.
-fn decode_position(number: u64, steps: &[u64], smallest: u64) -> Result<Dims, EntryError> {
-    let mut position = Dims::new();
+fn decode_position(number: u64, steps: &[u64], smallest: u64) -> Result<DimVec, EntryError> {
+    let mut position = DimVec::new();
     let mut rest = number;
     for (i, step) in steps.iter().enumerate() {
         // What the later dimensions have at least.
@@ -228,10 +228,10 @@ mod tests {
         let log = encode_metadata_log(&entries);
         assert_eq!((entries.len(), log.len()), (3 * 28 + 8 * 6, 16 + entries.len()));
         let rank = |dataset| [(7, 2), (9, 0)].into_iter().find(|(known, _)| *known == dataset).map(|(_, rank)| rank);
-        let dims = Dims::from_slice;
+        let dims = DimVec::from_slice;
         let want = [
-            LogVolEntry { dataset: 7, blocks: vec![(dims(&[1, 2]), dims(&[3, 4]))], offset: 100, data_len: 96 },
-            LogVolEntry { dataset: 9, blocks: vec![(dims(&[]), dims(&[]))], offset: 220, data_len: 8 },
+            LogVolEntry { dataset: 7, blocks: vec![(dims(&[1, 2]), dims(&[3, 4]))], file_offset: 100, data_len: 96 },
+            LogVolEntry { dataset: 9, blocks: vec![(dims(&[]), dims(&[]))], file_offset: 220, data_len: 8 },
         ];
         assert_eq!(decode_entries(&log, rank), Ok(want.into()));
     }

@@ -15,11 +15,11 @@ const SHARED_SELECTIONS: i32 = 0x08;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LogVolRootAttribute {
     /// How many datasets were made: the next one gets this number.
-    pub datasets: i32,
+    pub created_dataset_count: i32,
     /// How many data logs (`_ld_N`) are published.
-    pub data_logs: i32,
+    pub data_log_count: i32,
     /// How many metadata logs (`_md_N`) are published.
-    pub metadata_logs: i32,
+    pub metadata_log_count: i32,
     configuration: i32,
     /// How many subfiles there are, if the log is in subfiles.
     groups: i32,
@@ -27,7 +27,7 @@ pub struct LogVolRootAttribute {
 
 /// The error of an attribute that has another form.
 pub fn malformed_attribute_error(attribute: &'static str) -> Error {
-    LogError::Attribute { attribute, of: "a file of Log VOL" }.into()
+    LogError::InvalidAttribute { attribute, of: "a file of Log VOL" }.into()
 }
 
 /// The integers of an attribute, of four or eight bytes; `None` if there is none.
@@ -55,7 +55,7 @@ pub fn i32_list_attribute(name: &str, values: &[i32]) -> AttributeData {
     AttributeData {
         name: Name::from(name),
         datatype: Datatype::integer(4, ByteOrder::Little, Sign::Signed),
-        committed: None,
+        committed_datatype: None,
         dataspace: list_dataspace(values.len()),
         value: values.iter().flat_map(|value| value.to_le_bytes()).collect(),
         creation_order: None,
@@ -65,9 +65,9 @@ pub fn i32_list_attribute(name: &str, values: &[i32]) -> AttributeData {
 impl LogVolRootAttribute {
     /// Those of a file without datasets, whose log is in the file itself.
     pub const NEW: LogVolRootAttribute = LogVolRootAttribute {
-        datasets: 0,
-        data_logs: 0,
-        metadata_logs: 0,
+        created_dataset_count: 0,
+        data_log_count: 0,
+        metadata_log_count: 0,
         configuration: SHARED_SELECTIONS,
         groups: 1,
     };
@@ -85,7 +85,13 @@ impl LogVolRootAttribute {
         if found.len() != ints.len() || [datasets, data_logs, metadata_logs].iter().any(|count| *count < 0) {
             return Err(malformed_attribute_error(COUNTERS));
         }
-        Ok(Some(LogVolRootAttribute { datasets, data_logs, metadata_logs, configuration, groups }))
+        Ok(Some(LogVolRootAttribute {
+            created_dataset_count: datasets,
+            data_log_count: data_logs,
+            metadata_log_count: metadata_logs,
+            configuration,
+            groups,
+        }))
     }
 
     /// How many subfiles have the log; 0 if it is in the file itself.
@@ -95,7 +101,13 @@ impl LogVolRootAttribute {
 
     /// The attribute that says them.
     pub fn attribute(&self) -> AttributeData {
-        let LogVolRootAttribute { datasets, data_logs, metadata_logs, configuration, groups } = *self;
+        let LogVolRootAttribute {
+            created_dataset_count: datasets,
+            data_log_count: data_logs,
+            metadata_log_count: metadata_logs,
+            configuration,
+            groups,
+        } = *self;
         i32_list_attribute(COUNTERS, &[datasets, data_logs, metadata_logs, configuration, groups])
     }
 }

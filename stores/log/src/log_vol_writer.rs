@@ -11,7 +11,7 @@ use h5live_model::{
     FillTime, FillValue, LinkTarget, Name, NewObject, ObjectId, ObjectScope, ObjectSpec, PublishLevel, Store,
 };
 
-use crate::entry::{Dims, EntryChange, EntryHead};
+use crate::entry::{DimVec, EntryChange, EntryHead};
 use crate::error::{LogError, Result};
 use crate::log_datasets::hard_target;
 use crate::log_file::LogFile;
@@ -26,8 +26,8 @@ const METADATA_LOG_BYTES: usize = 16 << 20;
 #[derive(Debug)]
 struct StagedEntry {
     dataset: u64,
-    start: Dims,
-    count: Dims,
+    start: DimVec,
+    count: DimVec,
     /// The position of its data in the log.
     at: u64,
     /// Bytes of its data.
@@ -72,7 +72,7 @@ impl UnlinkedLog {
     fn new(store: &dyn Store, bytes: usize) -> Result<Self> {
         let id = store.writer()?.create(&NewObject::unlinked(&log_spec(bytes).into()))?;
         let chunks = store.dataset(id)?;
-        let begin = chunks.locate(&ChunkCoord::origin(1))?.and_then(|chunk| chunk.offset);
+        let begin = chunks.locate(&ChunkCoord::origin(1))?.and_then(|chunk| chunk.file_offset);
         let begin = begin.ok_or_else(|| LogError::Missing("place of its data".to_owned()))?;
         Ok(UnlinkedLog { id, chunks, begin })
     }
@@ -155,16 +155,16 @@ impl LogVolWriter {
     ///
     /// # Errors
     /// Errors of the store. The data may be given again.
-    pub fn append(&mut self, file: &mut LogFile, bytes: &[u8]) -> Result<()> {
-        let number = self.made.data_logs;
+    pub fn write_data_log(&mut self, file: &mut LogFile, bytes: &[u8]) -> Result<()> {
+        let number = self.made.data_log_count;
         let after = next(number, "more than 2^31 - 1 flushes into a log of Log VOL's layout")?;
         let log = UnlinkedLog::behind(&*file.store, bytes.len(), self.data_end)?;
         let id = log.write(&*file.store, file.group, &format!("_ld_{number}"), bytes)?;
         let place = file.log.add_full_dataset(&*file.store, id)?;
-        (self.made.data_logs, self.data_end) = (after, place.end);
+        (self.made.data_log_count, self.data_end) = (after, place.file_end);
         self.new_logs.push(id);
         for StagedEntry { dataset, start, count, at, data_len } in self.staged.drain(..) {
-            let begin = place.begin + (at - place.first);
+            let begin = place.file_start + (at - place.log_start);
             let dataset = i32::try_from(dataset).unwrap_or(i32::MAX);
             encode_entry(dataset, (&start, &count), begin..begin + data_len, &mut self.entries);
         }
@@ -173,12 +173,12 @@ impl LogVolWriter {
 
     /// Writes the entries whose data has a place into a metadata log of their own.
     fn write_entries(&mut self, file: &LogFile) -> Result<()> {
-        let number = self.made.metadata_logs;
+        let number = self.made.metadata_log_count;
         let after = next(number, "more than 2^31 - 1 flushes into a log of Log VOL's layout")?;
         let bytes = encode_metadata_log(&self.entries);
         let log = UnlinkedLog::new(&*file.store, bytes.len())?;
         let id = log.write(&*file.store, file.group, &format!("_md_{number}"), &bytes)?;
-        self.made.metadata_logs = after;
+        self.made.metadata_log_count = after;
         self.new_logs.push(id);
         self.entries.clear();
         Ok(())
@@ -213,9 +213,9 @@ impl LogVolWriter {
         let too_many = || Error::Unsupported("more than 2^31 - 1 datasets in Log VOL's layout");
         let datasets = i32::try_from(count).map_err(|_| too_many())?;
         let mut counters = self.published;
-        counters.datasets = datasets;
+        counters.created_dataset_count = datasets;
         store.writer()?.set_attribute(store.session().root, &counters.attribute())?;
-        (self.published, self.made.datasets) = (counters, datasets);
+        (self.published, self.made.created_dataset_count) = (counters, datasets);
         Ok(())
     }
 }

@@ -1,8 +1,8 @@
 //! What the logs have of one dataset.
 
-use crate::entry::{Dims, EntryChange, EntryHead, RowShift};
+use crate::entry::{DimVec, EntryChange, EntryHead, RowShift};
 use crate::entry_box_index::EntryBoxIndex;
-use crate::index_table::{IndexTableRow, NOT_ENDED};
+use crate::index_table::{IndexTableRow, UNENDED_BATCH_ORDER};
 use crate::row_shift::shift_entry;
 
 /// What the logs have of one dataset.
@@ -11,9 +11,9 @@ pub struct LoggedDataset {
     /// Which entries have its elements: those before `indexed`.
     pub index: EntryBoxIndex,
     /// The extent that entries have set (`[rank]`, elements); `None` if none has.
-    pub extent: Option<Dims>,
+    pub extent: Option<DimVec>,
     /// The same without the batch that is gathered.
-    published: Option<Dims>,
+    published: Option<DimVec>,
     /// All its entries. The index is made of them when the dataset is read.
     rows: Vec<IndexTableRow>,
     /// Rows that are in the index.
@@ -21,7 +21,7 @@ pub struct LoggedDataset {
     /// Rows whose batch has not ended.
     not_ended: Vec<u32>,
     /// Elements of the extent, as the session knows that writes them; 0 before it has written any.
-    pub elements: u64,
+    pub expected_element_count: u64,
     /// Elements in entries. Those that were written twice count twice.
     covered: u64,
     /// Bytes of these entries in the log.
@@ -33,7 +33,7 @@ pub struct LoggedDataset {
 }
 
 /// Takes up what an entry says of an extent.
-fn apply_extent(extent: &mut Option<Dims>, head: &EntryHead) {
+fn apply_extent(extent: &mut Option<DimVec>, head: &EntryHead) {
     match &head.change {
         EntryChange::Grow(dims) => match extent {
             Some(extent) => extent.iter_mut().zip(dims).for_each(|(now, dim)| *now = (*now).max(*dim)),
@@ -59,7 +59,7 @@ impl LoggedDataset {
             rows: Vec::new(),
             indexed: 0,
             not_ended: Vec::new(),
-            elements: 0,
+            expected_element_count: 0,
             covered: 0,
             stored: 0,
             last_order: 0,
@@ -71,8 +71,8 @@ impl LoggedDataset {
     /// has not ended.
     pub fn push(&mut self, row: IndexTableRow) -> bool {
         self.shrinks |= matches!(row.head.change, EntryChange::Shrink(_));
-        let (is_late, has_ended) = (row.order < self.last_order, row.order != NOT_ENDED);
-        self.last_order = self.last_order.max(row.order);
+        let (is_late, has_ended) = (row.batch_order < self.last_order, row.batch_order != UNENDED_BATCH_ORDER);
+        self.last_order = self.last_order.max(row.batch_order);
         self.note_coverage(&row.head);
         if !has_ended {
             self.not_ended.push(self.rows.len() as u32);
@@ -91,7 +91,7 @@ impl LoggedDataset {
     }
 
     /// The rows that it has without the batch that is gathered; `None` if no entry says it.
-    pub fn published_row_count(&self) -> Option<u64> {
+    pub fn published_first_dim(&self) -> Option<u64> {
         self.published.as_ref()?.first().copied()
     }
 
@@ -123,7 +123,7 @@ impl LoggedDataset {
 
     /// Bytes that the log will have for the elements that no entry has yet, if they are written like those so far.
     pub fn expected_remaining_bytes(&self) -> u64 {
-        let missing = self.elements.saturating_sub(self.covered);
+        let missing = self.expected_element_count.saturating_sub(self.covered);
         let bytes = u128::from(missing) * u128::from(self.stored) / u128::from(self.covered.max(1));
         u64::try_from(bytes).unwrap_or(u64::MAX)
     }
@@ -131,11 +131,11 @@ impl LoggedDataset {
     /// Finds the extent anew from all entries, in their order.
     fn find_extent(&mut self) {
         let mut ordered: Vec<&IndexTableRow> = self.rows.iter().collect();
-        ordered.sort_by_key(|row| row.order);
+        ordered.sort_by_key(|row| row.batch_order);
         let (mut extent, mut published) = (None, None);
         for row in ordered {
             apply_extent(&mut extent, &row.head);
-            if row.order != NOT_ENDED {
+            if row.batch_order != UNENDED_BATCH_ORDER {
                 apply_extent(&mut published, &row.head);
             }
         }
@@ -144,13 +144,13 @@ impl LoggedDataset {
 
     /// The rows whose entries are in a file.
     pub fn rows_of_file(&self, file: u32) -> impl Iterator<Item = &IndexTableRow> {
-        self.rows.iter().filter(move |row| row.at.file() == file)
+        self.rows.iter().filter(move |row| row.data_at.file() == file)
     }
 
     /// The batch that is gathered has ended, with this order.
     pub fn end_batch(&mut self, batch_order: u64) {
         for row in self.not_ended.drain(..) {
-            self.rows[row as usize].order = batch_order;
+            self.rows[row as usize].batch_order = batch_order;
         }
         self.index.end_batch(batch_order);
         self.published.clone_from(&self.extent);
@@ -162,12 +162,12 @@ impl LoggedDataset {
         let LoggedDataset { index, rows, indexed, .. } = self;
         rows[*indexed..].iter().for_each(|row| index.push(row));
         *indexed = rows.len();
-        index.rebuild_if_outdated();
+        index.rebuild_if_due();
     }
 
     /// Whether [`LoggedDataset::update_index`] has nothing to do.
     pub fn is_index_current(&self) -> bool {
-        self.indexed == self.rows.len() && !self.index.is_outdated()
+        self.indexed == self.rows.len() && !self.index.is_rebuild_due()
     }
 }
 
@@ -177,19 +177,19 @@ mod tests {
     use crate::position::LogPosition;
 
     fn row(order: u64, change: EntryChange) -> IndexTableRow {
-        let head = EntryHead { batch: 1, file: 0, dataset: 0, change, filter: 0, data_len: 0, data_crc: 0 };
-        IndexTableRow { head, order, at: LogPosition::new(0, 0) }
+        let head = EntryHead { batch: 1, file: 0, dataset: 0, change, filter_id: 0, data_len: 0, data_crc: 0 };
+        IndexTableRow { head, batch_order: order, data_at: LogPosition::new(0, 0) }
     }
 
-    fn dims(side: u64) -> Dims {
-        Dims::from_slice(&[side])
+    fn dims(side: u64) -> DimVec {
+        DimVec::from_slice(&[side])
     }
 
     #[test]
     fn what_is_missing_takes_what_the_entries_so_far_took() {
         let mut dataset = LoggedDataset::new(1);
         assert_eq!(dataset.expected_remaining_bytes(), 0);
-        dataset.elements = 1000;
+        dataset.expected_element_count = 1000;
         for at in [0, 100] {
             let change = EntryChange::Block { start: dims(at), count: dims(100) };
             let mut entry = row(1, change);
@@ -199,7 +199,7 @@ mod tests {
         let entry = dataset.rows[0].head.lengths().len;
         assert!(entry > 400);
         assert_eq!(dataset.expected_remaining_bytes(), 8 * entry);
-        dataset.elements = 200;
+        dataset.expected_element_count = 200;
         assert_eq!(dataset.expected_remaining_bytes(), 0);
     }
 
@@ -222,7 +222,7 @@ mod tests {
     #[test]
     fn a_batch_that_has_not_ended_stays_behind_those_of_others_until_it_ends() {
         let mut dataset = LoggedDataset::new(1);
-        dataset.push(row(NOT_ENDED, EntryChange::Shrink(dims(2))));
+        dataset.push(row(UNENDED_BATCH_ORDER, EntryChange::Shrink(dims(2))));
         dataset.push(row(5, EntryChange::Grow(dims(9))));
         assert_eq!(dataset.extent, Some(dims(2)));
         dataset.end_batch(6);

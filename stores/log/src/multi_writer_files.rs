@@ -10,13 +10,13 @@ use h5live_model::{Mode, OpenError, Store};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MainFileUse {
     /// It is made, unless it is there.
-    Create,
+    CreateIfMissing,
     /// It is there, and a writer joins.
     Join,
     /// This writer has joined; the file stays live for others.
     Turn,
     /// It is there, and this is the last writer that has joined.
-    Last,
+    LastWriter,
 }
 
 /// The main file and its subfiles, and what the writers of all processes agree by.

@@ -15,7 +15,7 @@ pub enum LogMutant {
     /// Batches count in the order in which they are found.
     IgnoredOrders,
     /// An object may be seen before the entries with its elements.
-    UnorderedAnchors,
+    AnchorBeforeEntries,
 }
 
 impl LogMutant {

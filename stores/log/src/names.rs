@@ -8,24 +8,24 @@ pub const LOG_GROUP: &str = "_LOG";
 /// What errors call that group.
 pub const OF_GROUP: &str = "the group of the log";
 /// The attribute of the root group with the version of the layout: the file has a log, even if the group of it is gone.
-pub const FILE_LAYOUT: &str = "_log_layout";
+pub const LOG_MARK: &str = "_log_layout";
 /// The attribute of the log group with the version of the layout.
 pub const LAYOUT_VERSION: &str = "layout_version";
 /// The attribute of the log group that counts the datasets that were ever made.
-pub const DATASET_COUNT: &str = "datasets";
+pub const CREATED_DATASET_COUNT: &str = "datasets";
 /// The attribute of the log group that counts the log datasets.
 pub const LOG_DATASET_COUNT: &str = "log_datasets";
 /// The attribute of the log group with a number that tells the file, and its subfiles, from others.
 pub const FILE_ID: &str = "file_id";
 /// The attribute of the log group that counts the subfiles.
-pub const SUBFILES: &str = "subfiles";
+pub const SUBFILE_COUNT: &str = "subfiles";
 /// The attribute of a log dataset that says where its published entries end (bytes).
-pub const END: &str = "end";
+pub const PUBLISHED_END: &str = "end";
 /// The attribute of a log dataset with the bytes of entries in the log datasets before it.
-pub const FIRST: &str = "first";
+pub const START_POSITION: &str = "first";
 
 /// The attribute of an anchor with the number of the dataset.
-pub const ID: &str = "_log_id";
+pub const DATASET_NUMBER: &str = "_log_id";
 /// The attribute of an anchor with the extent.
 pub const SHAPE: &str = "_log_shape";
 /// The attribute of an anchor with the largest extent; -1 where there is no limit.

@@ -24,8 +24,8 @@ const WITHOUT_SUBFILES: &str = "a log of Log VOL that is in subfiles, without th
 /// in the layout of this program.
 ///
 /// # Errors
-/// As [`LogSession::open`] and [`open_log_vol`]; if the log is one of Log VOL that is in subfiles.
-pub fn open_log(
+/// As [`LogSession::open_or_create_h5live`] and [`open_log_vol`]; if the log is one of Log VOL that is in subfiles.
+pub fn open_or_create_log(
     inner: Arc<dyn Store>,
     files: Option<Arc<dyn MultiWriterFiles>>,
     how: LogOpenRequest,
@@ -33,7 +33,7 @@ pub fn open_log(
     match log_vol_counters(&*inner, how.options.layout)? {
         Some(counters) if counters.subfile_count() > 0 => Err(Error::Unsupported(WITHOUT_SUBFILES)),
         Some(counters) => open_log_vol(inner.clone(), counters, &[inner], how),
-        None => LogSession::open(inner, files, how),
+        None => LogSession::open_or_create_h5live(inner, files, how),
     }
 }
 
@@ -69,7 +69,8 @@ pub fn open_log_vol(
             LogLayout::LogVol.check_swmr_write()?;
         }
     }
-    let LogVolLog { data, datasets, dataset_count, data_end } = LogVolLog::open(&*inner, files, how.max_allocation)?;
+    let LogVolLog { data, datasets, created_dataset_count: dataset_count, data_end } =
+        LogVolLog::open(&*inner, files, how.max_allocation)?;
     let main = LogFile::with_indexed_log(inner.clone(), log_vol_group_or_zero(&*inner)?, data);
     let format = EntryWriter::LogVol(LogVolWriter::new(counters, data_end));
     let state = LogState::with_box_indexes(main, datasets, format)?;

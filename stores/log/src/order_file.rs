@@ -14,7 +14,7 @@ use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::sync::OnceLock;
 
-use crate::index_table::NOT_ENDED;
+use crate::index_table::UNENDED_BATCH_ORDER;
 use crate::position::LogPosition;
 
 /// What changes when the machine starts: what was written before may not be what is on the disk.
@@ -52,7 +52,7 @@ impl BatchOrderFile {
         if !last_is_highest && !is_this_start(start) {
             return Ok(None);
         }
-        let next = last.max(u64::from_le_bytes(*given)).checked_add(1).filter(|next| *next < NOT_ENDED);
+        let next = last.max(u64::from_le_bytes(*given)).checked_add(1).filter(|next| *next < UNENDED_BATCH_ORDER);
         let next = next.ok_or_else(|| io::Error::other("it has the highest one already"))?;
         self.write(0, &[&next.to_le_bytes(), boot_id().unwrap_or_default()].concat())?;
         self.set_last_batch_order(own, next)?;

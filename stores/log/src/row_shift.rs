@@ -3,12 +3,12 @@
 
 use std::ops::Range;
 
-use crate::entry::{Dims, EntryChange, EntryHead, RowShift};
+use crate::entry::{DimVec, EntryChange, EntryHead, RowShift};
 
 impl RowShift {
     fn row(&self, row: u64) -> Option<u64> {
-        let has_row = self.from <= row && row < self.to;
-        has_row.then(|| self.first.saturating_add(row - self.from))
+        let has_row = self.start <= row && row < self.end;
+        has_row.then(|| self.new_start.saturating_add(row - self.start))
     }
 }
 
@@ -40,8 +40,8 @@ pub struct AppendedRows {
     /// The extent that the writer has set in the batch, beside that of its appends (rows).
     floor: u64,
     /// What the extent is at most, and what it is along the other dimensions.
-    max: Dims,
-    dims: Dims,
+    max: DimVec,
+    dims: DimVec,
     /// The extent that entries of the batch say (rows).
     grown_to: u64,
     /// Whether the writer has made the dataset smaller: then its rows stay where they are.
@@ -61,7 +61,7 @@ impl AppendedRows {
         if self.runs.is_empty() {
             self.floor = self.floor.max(dims.first().copied().unwrap_or(0));
         }
-        (self.dims, self.max) = (Dims::from_slice(dims), Dims::from_slice(max));
+        (self.dims, self.max) = (DimVec::from_slice(dims), DimVec::from_slice(max));
         match self.runs.last_mut().filter(|last| from <= last.to && last.from <= from) {
             Some(last) => last.to = last.to.max(to),
             None => self.runs.push(AppendedRun { from, to, floor: self.floor }),
@@ -93,7 +93,7 @@ impl AppendedRows {
     }
 
     /// The extent that covers the rows, under the numbers that the writer has given them, if no entry says it.
-    pub fn unrecorded_extent(&self) -> Option<Dims> {
+    pub fn unrecorded_extent(&self) -> Option<DimVec> {
         let last = self.runs.last().filter(|last| last.to > self.grown_to)?;
         let mut dims = self.dims.clone();
         *dims.first_mut()? = last.to;
@@ -111,7 +111,7 @@ impl AppendedRows {
         for run in &self.runs {
             next = next.max(run.floor);
             if next != run.from {
-                shifts.push(RowShift { dataset, from: run.from, to: run.to, first: next });
+                shifts.push(RowShift { dataset, start: run.from, end: run.to, new_start: next });
             }
             next = next.saturating_add(run.to - run.from);
         }
@@ -124,7 +124,7 @@ mod tests {
     use super::*;
 
     fn place(rows: &AppendedRows, there: u64) -> Vec<(u64, u64, u64)> {
-        rows.assign_row_numbers(1, there).0.iter().map(|shift| (shift.from, shift.to, shift.first)).collect()
+        rows.assign_row_numbers(1, there).0.iter().map(|shift| (shift.start, shift.end, shift.new_start)).collect()
     }
 
     #[test]
@@ -147,14 +147,15 @@ mod tests {
 
     #[test]
     fn entries_of_the_rows_are_moved_and_others_are_not() {
-        let shifts = [RowShift { dataset: 1, from: 2, to: 6, first: 9 }];
+        let shifts = [RowShift { dataset: 1, start: 2, end: 6, new_start: 9 }];
         let moved = |dataset: u64, change: EntryChange| {
-            let mut head = EntryHead { batch: 0, file: 1, dataset, change, filter: 0, data_len: 0, data_crc: 0 };
+            let mut head = EntryHead { batch: 0, file: 1, dataset, change, filter_id: 0, data_len: 0, data_crc: 0 };
             shift_entry(&shifts, &mut head);
             head.change
         };
-        let block = |row| EntryChange::Block { start: Dims::from_slice(&[row, 3]), count: Dims::from_slice(&[1, 1]) };
-        let grow = |rows| EntryChange::Grow(Dims::from_slice(&[rows, 4]));
+        let block =
+            |row| EntryChange::Block { start: DimVec::from_slice(&[row, 3]), count: DimVec::from_slice(&[1, 1]) };
+        let grow = |rows| EntryChange::Grow(DimVec::from_slice(&[rows, 4]));
         assert_eq!((moved(1, block(2)), moved(1, block(5))), (block(9), block(12)));
         assert_eq!((moved(1, block(1)), moved(1, block(6)), moved(2, block(2))), (block(1), block(6), block(2)));
         assert_eq!((moved(1, grow(6)), moved(1, grow(2)), moved(1, grow(7))), (grow(13), grow(2), grow(7)));

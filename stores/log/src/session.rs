@@ -14,7 +14,7 @@ use parking_lot::{Mutex, MutexGuard, RwLock, RwLockReadGuard};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::anchor::AnchoredDataset;
-use crate::entry::Dims;
+use crate::entry::DimVec;
 use crate::error::{LogError, Result};
 use crate::layout::LogLayout;
 use crate::leased_main_file::{ChangedObjects, LeasedMainFile, MainFileChange};
@@ -41,7 +41,7 @@ pub struct LogOpenRequest {
     /// Its options.
     pub options: Log,
     /// What undoes the filters of entries.
-    pub unfilter: Arc<dyn FilterEngine>,
+    pub filter_engine: Arc<dyn FilterEngine>,
     /// Most bytes that are allocated for an entry that is decoded as a whole, and for what a file states.
     pub max_allocation: AllocationLimit,
     /// The rule that is not kept; only the model checker sets it.
@@ -67,10 +67,10 @@ pub struct LogSession {
     has_changed_main: AtomicBool,
     /// Changes after which objects may be gone from the main file, if the session has joined others.
     removals: AtomicU64,
-    pub described: SessionInfo,
+    pub info: SessionInfo,
     pub layout: LogLayout,
     pub options: Log,
-    pub unfilter: Arc<dyn FilterEngine>,
+    pub filter_engine: Arc<dyn FilterEngine>,
     pub max_allocation: AllocationLimit,
     mutant: LogMutant,
     state: RwLock<LogState>,
@@ -147,7 +147,11 @@ impl LogSession {
     /// # Errors
     /// If the log is damaged, or there is none and the session only reads; if a writer that has joined is at work, and
     /// this session is not for that; errors of the stores beneath.
-    pub fn open(inner: Arc<dyn Store>, files: Option<Arc<dyn MultiWriterFiles>>, how: LogOpenRequest) -> Result<Self> {
+    pub fn open_or_create_h5live(
+        inner: Arc<dyn Store>,
+        files: Option<Arc<dyn MultiWriterFiles>>,
+        how: LogOpenRequest,
+    ) -> Result<Self> {
         let mode = inner.session().mode;
         let group = match log_file::log_group(&*inner)? {
             Some(group) => group,
@@ -161,7 +165,7 @@ impl LogSession {
         // Who writes alone has the main file for itself, so nobody joins meanwhile.
         let subfile_mode = if mode.writes() { Mode::Read } else { mode };
         let mut subfiles = SubfileOpener { files: files.as_deref(), mode: subfile_mode, reads_table, own: None };
-        subfiles.add_new(&*inner, group, &mut state, how.max_allocation)?;
+        subfiles.add_unopened_subfiles(&*inner, group, &mut state, how.max_allocation)?;
         state.apply_all_waiting()?;
         if mode.writes() {
             log_file::mark_as_log(&*inner)?;
@@ -179,7 +183,8 @@ impl LogSession {
         state: LogState,
         how: LogOpenRequest,
     ) -> Result<Self> {
-        let dataset_count = log_file::log_group_attribute(&*inner, state.main_group(), names::DATASET_COUNT)?;
+        let dataset_count =
+            log_file::log_group_attribute(&*inner, state.main_log_group(), names::CREATED_DATASET_COUNT)?;
         let mut session = LogSession::of_state(inner, LogLayout::H5live, state, dataset_count, how);
         session.files = files;
         Ok(session)
@@ -197,12 +202,12 @@ impl LogSession {
         let capabilities = layout.capabilities(&session.capabilities);
         let mut described = SessionInfo::new(CONNECTOR, session.mode, session.root, capabilities);
         described.vlen_and_reference_sizes = session.vlen_and_reference_sizes;
-        let LogOpenRequest { options, unfilter, max_allocation, mutant } = how;
+        let LogOpenRequest { options, filter_engine: unfilter, max_allocation, mutant } = how;
         LogSession {
-            described,
+            info: described,
             layout,
             options,
-            unfilter,
+            filter_engine: unfilter,
             max_allocation,
             mutant,
             files: None,
@@ -235,7 +240,7 @@ impl LogSession {
 
     /// Whether a group may have links that are the log's own.
     pub fn may_have_internal_links(&self, id: ObjectId) -> bool {
-        id == self.described.root || self.layout.reserves_underscore_names()
+        id == self.info.root || self.layout.reserves_underscore_names()
     }
 
     /// The name of a link of a group as it is stored.
@@ -252,7 +257,7 @@ impl LogSession {
     }
 
     /// How many datasets were made so far.
-    pub fn dataset_count(&self) -> u64 {
+    pub fn created_dataset_count(&self) -> u64 {
         *self.dataset_count.lock()
     }
 
@@ -273,10 +278,10 @@ impl LogSession {
             return change(&mut MainFileChange::exclusive(&*self.inner));
         };
         let mut turn = self.turn.lock();
-        let mut begun = turn.take().map_or_else(|| LeasedMainFile::begin(&**files), Ok)?;
+        let mut begun = turn.take().map_or_else(|| LeasedMainFile::acquire(&**files), Ok)?;
         let (result, changed) = begun.change(change);
         self.has_changed_main.store(true, Ordering::Release);
-        *turn = begun.publish_and_release()?;
+        *turn = begun.publish_and_try_release()?;
         if matches!(changed, ChangedObjects::Any) {
             self.removals.fetch_add(1, Ordering::AcqRel);
         }
@@ -286,13 +291,13 @@ impl LogSession {
 
     /// How many changes there were after which objects may be gone. It stays 0 in a session that has not joined others:
     /// there the store beneath knows what it has deleted.
-    pub fn removal_count(&self) -> u64 {
+    pub fn possible_removal_count(&self) -> u64 {
         self.removals.load(Ordering::Acquire)
     }
 
     /// Whether the session writes.
     pub fn writes(&self) -> bool {
-        self.described.mode.writes()
+        self.info.mode.writes()
     }
 
     /// The log, to look at.
@@ -304,7 +309,7 @@ impl LogSession {
     ///
     /// # Errors
     /// As staging an entry.
-    pub fn state_for_reading(&self, dataset: u64, rank: usize) -> Result<RwLockReadGuard<'_, LogState>> {
+    pub fn state_with_updated_index(&self, dataset: u64, rank: usize) -> Result<RwLockReadGuard<'_, LogState>> {
         let state = self.state.read();
         let knows_others = state.has_read_other_files();
         if knows_others && !state.needs_index_update(dataset) {
@@ -348,14 +353,18 @@ impl LogSession {
     ///
     /// # Errors
     /// Errors of the store beneath.
-    pub fn new_dataset_number(&self, main: &dyn Store) -> Result<u64> {
+    pub fn take_next_dataset_number(&self, main: &dyn Store) -> Result<u64> {
         let mut state = self.state.write();
         let mut count = self.dataset_count.lock();
-        let group = state.main_group();
-        let number =
-            if self.has_joined { log_file::log_group_attribute(main, group, names::DATASET_COUNT)? } else { *count };
+        let group = state.main_log_group();
+        let number = if self.has_joined {
+            log_file::log_group_attribute(main, group, names::CREATED_DATASET_COUNT)?
+        } else {
+            *count
+        };
         let next = number.cast_signed().checked_add(1).filter(|next| *next > 0);
-        let next = next.ok_or(LogError::Attribute { attribute: names::DATASET_COUNT, of: names::OF_GROUP })?;
+        let next =
+            next.ok_or(LogError::InvalidAttribute { attribute: names::CREATED_DATASET_COUNT, of: names::OF_GROUP })?;
         state.set_dataset_count(main, next.cast_unsigned())?;
         *count = next.cast_unsigned();
         if self.has_joined {
@@ -368,7 +377,7 @@ impl LogSession {
     ///
     /// # Errors
     /// If the index table is damaged; errors of the store beneath.
-    pub fn extent_of(&self, number: u64, spec: &DatasetSpec) -> Result<Dims> {
+    pub fn extent_of(&self, number: u64, spec: &DatasetSpec) -> Result<DimVec> {
         if self.state.read().dataset(number).is_none() {
             self.state.write().load_dataset_index(number, spec.dataspace.rank())?;
         }
@@ -386,7 +395,7 @@ impl LogSession {
     /// middle of something.
     fn is_anchor_of(&self, main: &dyn Store, number: u64, at: ObjectId) -> Result<bool> {
         match self.layout.read_anchor(main, at) {
-            Ok(found) => Ok(found.is_some_and(|anchor| anchor.id == number)),
+            Ok(found) => Ok(found.is_some_and(|anchor| anchor.number == number)),
             Err(Error::Store(error)) if matches!(error.kind, StoreErrorKind::Io) => Err(Error::Store(error)),
             Err(error @ Error::Closed) => Err(error),
             Err(_) => Ok(false),
@@ -401,7 +410,7 @@ impl LogSession {
     /// Has anchors that were made since the last commit be seen after the entries so far.
     fn order_new_anchors(&self) -> Result<()> {
         let mut anchors = self.new_anchors.lock();
-        for (number, at) in anchors.iter().filter(|_| !self.mutant.violates(LogMutant::UnorderedAnchors)) {
+        for (number, at) in anchors.iter().filter(|_| !self.mutant.violates(LogMutant::AnchorBeforeEntries)) {
             let _there = self.removing.lock();
             if self.is_anchor_of(&*self.inner, *number, *at)? {
                 self.state.read().own().log.add_flush_dependency(&*self.inner.dataset(*at)?)?;
@@ -585,7 +594,7 @@ impl LogOpenRequest {
     pub fn new(options: Log) -> Self {
         LogOpenRequest {
             options,
-            unfilter: Arc::new(NoFilters),
+            filter_engine: Arc::new(NoFilters),
             max_allocation: AllocationLimit::default(),
             mutant: LogMutant::None,
         }

@@ -15,7 +15,7 @@ use crate::chunks::LoggedChunkStore;
 use crate::decoding_chunk_store::DecodingChunkStore;
 use crate::joining::join_as_writer;
 use crate::multi_writer_files::MultiWriterFiles;
-use crate::opening::open_log;
+use crate::opening::open_or_create_log;
 use crate::session::{LogOpenRequest, LogSession};
 use crate::watch::LogWatch;
 use crate::writer::LogWriter;
@@ -46,8 +46,12 @@ impl LogStore {
     ///
     /// # Errors
     /// If the log is damaged, or there is none in a file that is open to be read; errors of the store beneath.
-    pub fn open(inner: Arc<dyn Store>, files: Option<Arc<dyn MultiWriterFiles>>, how: LogOpenRequest) -> Result<Self> {
-        Ok(LogStore::new(open_log(inner, files, how)?))
+    pub fn open_or_create(
+        inner: Arc<dyn Store>,
+        files: Option<Arc<dyn MultiWriterFiles>>,
+        how: LogOpenRequest,
+    ) -> Result<Self> {
+        Ok(LogStore::new(open_or_create_log(inner, files, how)?))
     }
 
     /// A session that writes beside others, into a subfile of its own. With `create_if_missing`, the main file is made if it is not
@@ -80,7 +84,7 @@ impl LogStore {
             return Some(link);
         }
         // The group of the log is the first child of the root.
-        let own = i64::from(group == self.session.described.root);
+        let own = i64::from(group == self.session.info.root);
         let creation_order = link.creation_order.map(|order| order.saturating_sub(own));
         Some(Link { name: self.session.layout.user_name(&link.name)?, creation_order, ..link })
     }
@@ -100,7 +104,7 @@ impl LogStore {
 
 impl Store for LogStore {
     fn session(&self) -> &SessionInfo {
-        &self.session.described
+        &self.session.info
     }
 
     fn kind(&self, id: ObjectId) -> Result<ObjectKind> {
@@ -155,12 +159,12 @@ impl Store for LogStore {
             return Ok(if is_filtered { Arc::new(DecodingChunkStore::new(&self.session, anchor)) } else { anchor });
         };
         // Entries were published before what led to the object.
-        self.session.catch_up_for(&found)?;
+        self.session.catch_up_if_needed(&found)?;
         let mut datasets = self.datasets.lock();
-        if let Some(known) = datasets.get(&found.id).and_then(Weak::upgrade) {
+        if let Some(known) = datasets.get(&found.number).and_then(Weak::upgrade) {
             return Ok(known);
         }
-        let number = found.id;
+        let number = found.number;
         let opened = Arc::new(LoggedChunkStore::new(&self.session, anchor, found)?);
         if datasets.len() >= MIN_FORGOTTEN && datasets.len().is_power_of_two() {
             // Those that nobody has open any more keep their memory.

@@ -13,7 +13,7 @@ use crate::names;
 use crate::position::LogPosition;
 
 /// What the seam has for an error of opening.
-pub fn as_model_error(error: OpenError) -> Error {
+pub fn into_model_error(error: OpenError) -> Error {
     match error {
         OpenError::Store(error) => error,
         other => Error::Invalid(other.to_string()),
@@ -40,9 +40,9 @@ pub fn log_group_attribute_or_zero(store: &dyn Store, group: ObjectId, name: &'s
 
 /// How many subfiles a main file has.
 pub fn subfile_count(main: &dyn Store, group: ObjectId) -> Result<u32> {
-    let count = log_group_attribute_or_zero(main, group, names::SUBFILES)?;
+    let count = log_group_attribute_or_zero(main, group, names::SUBFILE_COUNT)?;
     let known = u32::try_from(count).ok().filter(|count| *count <= LogPosition::MAX_FILE);
-    Ok(known.ok_or(LogError::Attribute { attribute: names::SUBFILES, of: names::OF_GROUP })?)
+    Ok(known.ok_or(LogError::InvalidAttribute { attribute: names::SUBFILE_COUNT, of: names::OF_GROUP })?)
 }
 
 /// How subfiles are opened to be read.
@@ -68,7 +68,7 @@ impl<'a> SubfileOpener<'a> {
     ///
     /// # Errors
     /// If one is missing or belongs to another file; errors of the stores beneath.
-    pub fn add_new(
+    pub fn add_unopened_subfiles(
         &mut self,
         main: &dyn Store,
         group: ObjectId,
@@ -88,7 +88,7 @@ impl<'a> SubfileOpener<'a> {
     /// The log of the subfile with a number of a main file, which has so many.
     ///
     /// # Errors
-    /// As [`SubfileOpener::add_new`].
+    /// As [`SubfileOpener::add_unopened_subfiles`].
     pub fn open_numbered(
         &self,
         main: &dyn Store,
@@ -120,8 +120,8 @@ pub fn subfile_group(number: u32, store: &dyn Store, file_id: i64) -> Result<Obj
 
 /// The error of a subfile that cannot be opened, with its number.
 pub fn subfile_error(number: u32, count: u32, error: OpenError) -> Error {
-    match as_model_error(error) {
-        Error::Store(error) => Error::store(error.kind.clone(), LogError::Subfile { number, count, source: error }),
+    match into_model_error(error) {
+        Error::Store(error) => Error::store(error.kind.clone(), LogError::OpenSubfile { number, count, source: error }),
         other => other,
     }
 }

@@ -8,8 +8,8 @@ use h5live_model::{
 };
 
 use crate::anchor::{AnchoredDataset, is_logged};
-use crate::encode::EncodedEntry;
-use crate::entry::{Dims, EntryChange};
+use crate::encode::UnstagedEntry;
+use crate::entry::{DimVec, EntryChange};
 use crate::leased_main_file::MainFileChange;
 use crate::session::LogSession;
 
@@ -62,17 +62,21 @@ impl LogWriter {
     /// Makes an anchor with its link. Its elements are staged.
     fn create_anchor(&self, main: &dyn Store, new: &NewObject<'_>, spec: &DatasetSpec) -> Result<ObjectId> {
         let writer = main.writer()?;
-        let anchor = AnchoredDataset { id: self.0.new_dataset_number(main)?, spec: spec.clone() };
+        let anchor = AnchoredDataset { number: self.0.take_next_dataset_number(main)?, spec: spec.clone() };
         let body = ObjectKindSpec::Dataset(Box::new(self.0.layout.placeholder_spec(&anchor)));
         let id = writer.create(&NewObject::unlinked(&ObjectSpec { body, ..new.spec.clone() }))?;
         let finish = || {
-            self.0.layout.attributes(&anchor).iter().try_for_each(|attribute| writer.set_attribute(id, attribute))?;
-            self.0.track_new_anchor(anchor.id, id);
+            self.0
+                .layout
+                .anchor_attributes(&anchor)
+                .iter()
+                .try_for_each(|attribute| writer.set_attribute(id, attribute))?;
+            self.0.track_new_anchor(anchor.number, id);
             if let Some(elements) = new.compact_elements {
-                let count = Dims::from_slice(spec.dataspace.dims());
-                let change = EntryChange::Block { start: Dims::from_elem(0, count.len()), count };
-                let entry = EncodedEntry::plain(change, elements);
-                self.0.change(|state| state.stage(anchor.id, spec.dataspace.rank(), entry))?;
+                let count = DimVec::from_slice(spec.dataspace.dims());
+                let change = EntryChange::Block { start: DimVec::from_elem(0, count.len()), count };
+                let entry = UnstagedEntry::plain(change, elements);
+                self.0.change(|state| state.stage(anchor.number, spec.dataspace.rank(), entry))?;
             }
             match new.link {
                 Some((group, name)) => writer.add_link(group, &self.link_name(group, name), &LinkTarget::Hard(id)),

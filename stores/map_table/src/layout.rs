@@ -56,12 +56,12 @@ fn change_type() -> Datatype {
 /// The type of the rows of a map; `None` if they would be too large.
 fn row_type(map: &MapSpec) -> Option<Datatype> {
     let [key, value, change] = MEMBERS;
-    let value_at = map.key.size();
-    let change_at = value_at.checked_add(map.value.size())?;
+    let value_at = map.key_type.size();
+    let change_at = value_at.checked_add(map.value_type.size())?;
     let member = |name: &str, offset, datatype| CompoundMember { name: name.into(), offset, datatype };
     let members = vec![
-        member(key, 0, map.key.clone()),
-        member(value, value_at, map.value.clone()),
+        member(key, 0, map.key_type.clone()),
+        member(value, value_at, map.value_type.clone()),
         member(change, change_at, change_type()),
     ];
     Some(Datatype::Compound(CompoundType { size: change_at.checked_add(1)?, members }))
@@ -104,7 +104,7 @@ pub fn map_spec(table: &DatasetSpec) -> Result<MapSpec> {
     if table.dataspace.rank() != 1 {
         return Err(MapTableError::Form("its table has not one dimension").into());
     }
-    let spec = MapSpec { key: key.datatype.clone(), value: value.datatype.clone() };
+    let spec = MapSpec { key_type: key.datatype.clone(), value_type: value.datatype.clone() };
     spec.check().map_err(|_| MapTableError::Form("it has keys of a type that no map has"))?;
     Ok(spec)
 }
@@ -114,7 +114,7 @@ pub fn map_mark_attribute() -> AttributeData {
     AttributeData {
         name: MARK.into(),
         datatype: Datatype::integer(4, ByteOrder::Little, Sign::Unsigned),
-        committed: None,
+        committed_datatype: None,
         dataspace: Dataspace::Scalar,
         value: VERSION.to_le_bytes().into(),
         creation_order: None,

@@ -14,7 +14,7 @@ const MAX_LOOKUPS: usize = 16;
 
 /// The rows of a table.
 #[derive(Debug)]
-pub struct MapTableRows {
+pub struct MapRowDataset {
     chunks: Arc<dyn ChunkStore>,
     row_bytes: u64,
     partial_writes: PartialWrites,
@@ -29,7 +29,7 @@ struct RowRun {
     chunk_rows: u64,
 }
 
-impl MapTableRows {
+impl MapRowDataset {
     /// The rows of a dataset of one dimension, in a store that takes such parts of chunks.
     ///
     /// # Errors
@@ -39,7 +39,7 @@ impl MapTableRows {
         if !spec.filters.is_empty() {
             return Err(Error::Unsupported("a map whose table has filters (another program has packed it)"));
         }
-        Ok(MapTableRows { chunks, row_bytes: spec.datatype.size().max(1).into(), partial_writes })
+        Ok(MapRowDataset { chunks, row_bytes: spec.datatype.size().max(1).into(), partial_writes })
     }
 
     /// The dataset.
@@ -102,7 +102,7 @@ impl MapTableRows {
     /// Reads part of a row, from `at` on (bytes).
     ///
     /// # Errors
-    /// As [`MapTableRows::read`].
+    /// As [`MapRowDataset::read`].
     pub fn read_part(&self, row: u64, at: usize, into: &mut [u8]) -> Result<()> {
         let spec = self.chunks.spec()?;
         let run = Self::run(&spec, row, 1)?;

@@ -12,7 +12,7 @@ use smallvec::SmallVec;
 use crate::error::MapTableError;
 use crate::layout::{self, RowChange};
 use crate::row_form::RowLayout;
-use crate::rows::MapTableRows;
+use crate::rows::MapRowDataset;
 
 /// The ordered bytes of a key. Most keys need no memory of their own.
 pub type OrderedKey = SmallVec<[u8; 24]>;
@@ -32,7 +32,7 @@ pub struct MapTable {
     pub spec: MapSpec,
     pub order: OrderPreservingKeyCodec,
     pub form: RowLayout,
-    pub rows: MapTableRows,
+    pub rows: MapRowDataset,
     map: ObjectId,
     state: RwLock<TableState>,
 }
@@ -59,8 +59,8 @@ impl MapTable {
         let chunks = store.dataset(layout::find_table(store, map)?)?;
         let table = chunks.spec()?;
         let spec = layout::map_spec(&table)?;
-        let order = OrderPreservingKeyCodec::new(&spec.key);
-        let rows = MapTableRows::new(chunks, store.session().capabilities.partial_writes)?;
+        let order = OrderPreservingKeyCodec::new(&spec.key_type);
+        let rows = MapRowDataset::new(chunks, store.session().capabilities.partial_writes)?;
         let opened = MapTable { form: RowLayout::new(&table)?, spec, order, rows, map, state: RwLock::default() };
         {
             let state = &mut *opened.state.write();
@@ -247,7 +247,7 @@ impl MapTable {
             Ok(())
         };
         if !change.is_null {
-            put(&self.form.key, edit.key().bytes())?;
+            put(&self.form.key, edit.key().bytes_or_empty())?;
         }
         if is_put {
             put(&self.form.value, value)?;

@@ -47,7 +47,7 @@ impl StoreFixture for Files {
         self.open(Mode::Write)
     }
 
-    fn reader(&self, _writer: &MapTableStore) -> Option<MapTableStore> {
+    fn open_reader(&self, _writer: &MapTableStore) -> Option<MapTableStore> {
         Some(self.open(Mode::SwmrRead))
     }
 }

@@ -29,7 +29,7 @@ fn text() -> Datatype {
 }
 
 fn make(store: &MapTableStore, key: Datatype, value: Datatype) -> ObjectId {
-    let spec = ObjectSpec::from(MapSpec { key, value });
+    let spec = ObjectSpec::from(MapSpec { key_type: key, value_type: value });
     let name = Name::from("map");
     store.writer().unwrap().create(&NewObject::linked(store.session().root, &name, &spec)).unwrap()
 }
@@ -230,19 +230,19 @@ fn damaged(damage: impl FnOnce(&NativeFile, ObjectId)) -> Error {
 fn damaged_tables_are_refused() {
     let newer = AttributeData { value: vec![2, 0, 0, 0], ..layout::map_mark_attribute() };
     let error = damaged(|file, map| file.writer().unwrap().set_attribute(map, &newer).unwrap());
-    assert_eq!(error.store_kind(), Some(&StoreErrorKind::NotThisFormat), "{error}");
+    assert_eq!(error.store_error_kind(), Some(&StoreErrorKind::NotThisFormat), "{error}");
     let error = damaged(|file, map| file.writer().unwrap().remove_link(map, &layout::TABLE.into()).unwrap());
-    assert_eq!(error.store_kind(), Some(&StoreErrorKind::Damaged), "{error}");
+    assert_eq!(error.store_error_kind(), Some(&StoreErrorKind::Damaged), "{error}");
     let table = |file: &NativeFile, map| file.dataset(layout::find_table(file, map).unwrap()).unwrap();
     // The kind of change of the second row.
     let error = damaged(|file, map| table(file, map).write_byte_range(&ChunkCoord::new(&[0]), 17, &[4]).unwrap());
     assert_eq!(error.to_string(), "the map is damaged: row 1 of its table has an unknown kind of change");
     let error = damaged(|file, map| table(file, map).set_extent(&[1 << 40]).unwrap());
-    assert_eq!(error.store_kind(), Some(&StoreErrorKind::Damaged), "{error}");
+    assert_eq!(error.store_error_kind(), Some(&StoreErrorKind::Damaged), "{error}");
     let numbers = ObjectSpec::from(h5live_model::DatasetSpec { datatype: u32le(), ..Default::default() });
     let error = damaged(|file, map| {
         file.writer().unwrap().remove_link(map, &layout::TABLE.into()).unwrap();
         file.writer().unwrap().create(&NewObject::linked(map, &layout::TABLE.into(), &numbers)).unwrap();
     });
-    assert_eq!(error.store_kind(), Some(&StoreErrorKind::Damaged), "{error}");
+    assert_eq!(error.store_error_kind(), Some(&StoreErrorKind::Damaged), "{error}");
 }

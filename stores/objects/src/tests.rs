@@ -145,7 +145,7 @@ fn what_was_written_is_read_whole_in_part_and_on_conditions() {
         client.delete("a/b").unwrap();
         let error = client.get("a/b", &GetCondition::Always).unwrap_err();
         assert_eq!(error.kind, ObjectErrorKind::NotThere);
-        assert!(matches!(ModelError::from(error).store_kind(), Some(StoreErrorKind::NotFound)));
+        assert!(matches!(ModelError::from(error).store_error_kind(), Some(StoreErrorKind::NotFound)));
     });
 }
 
@@ -230,7 +230,7 @@ fn requests_are_made_again_within_bounds_and_counted() {
     let error = client.put("a", "1", &PutCondition::Absent).unwrap_err();
     assert_eq!((error.kind, client.counts().puts), (ObjectErrorKind::Unreachable, 4));
     assert_eq!(error.to_string(), "s3://bucket/a: the object store cannot be reached: no answer in 1 s (4 attempts)");
-    assert!(matches!(ModelError::from(error).store_kind(), Some(StoreErrorKind::Unreachable)));
+    assert!(matches!(ModelError::from(error).store_error_kind(), Some(StoreErrorKind::Unreachable)));
     // What cannot pass is not tried again.
     assert_eq!(client.get("none", &GetCondition::Always).unwrap_err().kind, ObjectErrorKind::NotThere);
     assert_eq!((client.counts().gets, client.counts().total()), (1, 5));

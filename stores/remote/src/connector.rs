@@ -50,7 +50,7 @@ impl RemoteConnector {
         let open_options = OpenOptions {
             mode: how.mode,
             max_allocation: how.max_allocation,
-            unfilter: how.unfilter.clone(),
+            unfilter: how.filter_engine.clone(),
             ..OpenOptions::default()
         };
         let file = NativeFile::open_storage(Arc::new(storage), &open_options);
@@ -88,7 +88,7 @@ impl Connector for RemoteConnector {
     }
 
     /// A file beside the one that names it.
-    fn linked_locations(&self, base: Option<&Location>, name: &Name, _: LinkedStoreRole) -> Vec<Location> {
+    fn linked_store_candidates(&self, base: Option<&Location>, name: &Name, _: LinkedStoreRole) -> Vec<Location> {
         let base = base.and_then(|base| RemoteLocation::of(base).ok());
         let beside = base.and_then(|base| base.sibling_url(name.as_str()?));
         beside.into_iter().map(Location::from).collect()

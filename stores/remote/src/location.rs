@@ -16,10 +16,12 @@ impl RemoteLocation {
     /// What a location names.
     ///
     /// # Errors
-    /// [`OpenError::Url`] if it names no file.
+    /// [`OpenError::InvalidLocation`] if it names no file.
     pub fn of(at: &Location) -> Result<Self, OpenError> {
         let Location::Url(url) = at else {
-            return Err(OpenError::Url("a path is no file on an object store: s3://bucket/run.h5 is one".to_owned()));
+            return Err(OpenError::InvalidLocation(
+                "a path is no file on an object store: s3://bucket/run.h5 is one".to_owned(),
+            ));
         };
         match Cloud::of_scheme(url.scheme()) {
             Some(cloud) => RemoteLocation::in_cloud(cloud, url),
@@ -29,12 +31,17 @@ impl RemoteLocation {
 
     fn in_cloud(cloud: Cloud, url: &Url) -> Result<Self, OpenError> {
         let scheme = cloud.scheme();
-        let example =
-            || OpenError::Url(format!("a file on an object store has a bucket and a key: {scheme}://bucket/run.h5"));
-        let decoded = String::from_utf8(url.decoded_path()?).map_err(|_| example())?;
+        let example = || {
+            OpenError::InvalidLocation(format!(
+                "a file on an object store has a bucket and a key: {scheme}://bucket/run.h5"
+            ))
+        };
+        let decoded = String::from_utf8(url.decoded_hier_part()?).map_err(|_| example())?;
         let (bucket, key) = decoded.strip_prefix("//").and_then(|rest| rest.split_once('/')).ok_or_else(example)?;
         if bucket.contains('@') {
-            return Err(OpenError::Url("keys of an object store are taken from the environment only".to_owned()));
+            return Err(OpenError::InvalidLocation(
+                "keys of an object store are taken from the environment only".to_owned(),
+            ));
         }
         if bucket.is_empty() || key.is_empty() || key.ends_with('/') || key.starts_with('/') {
             return Err(example());
@@ -46,13 +53,15 @@ impl RemoteLocation {
     }
 
     fn on_web(url: &Url) -> Result<Self, OpenError> {
-        let host = url.encoded_path().strip_prefix("//").and_then(|rest| rest.split('/').next());
+        let host = url.encoded_hier_part().strip_prefix("//").and_then(|rest| rest.split('/').next());
         if host.is_none_or(str::is_empty) {
             let scheme = url.scheme();
-            return Err(OpenError::Url(format!("a file on a web server has a host: {scheme}://host/run.h5")));
+            return Err(OpenError::InvalidLocation(format!(
+                "a file on a web server has a host: {scheme}://host/run.h5"
+            )));
         }
         let query = url.encoded_query().map(|query| format!("?{query}")).unwrap_or_default();
-        let url = format!("{}:{}{query}", url.scheme(), url.encoded_path());
+        let url = format!("{}:{}{query}", url.scheme(), url.encoded_hier_part());
         Ok(RemoteLocation { place: ObjectStoreLocation::Web { url }, key: String::new() })
     }
 
@@ -116,7 +125,7 @@ mod tests {
         for text in
             ["s3://b", "s3://b/", "s3:///run", "s3:run", "gs://b//", "az://b/x/", "https:x", "http:///x", "run.h5"]
         {
-            assert!(matches!(of(text), Err(OpenError::Url(_))), "{text}");
+            assert!(matches!(of(text), Err(OpenError::InvalidLocation(_))), "{text}");
         }
         let error = of("s3://user:SECRET@b/run").unwrap_err().to_string();
         assert!(error.contains("environment") && !error.contains("SECRET"), "{error}");

@@ -129,7 +129,8 @@ impl Connector for ServedConnector {
             return Err(OpenError::Store(ModelError::Unsupported("writing a file of an h5live server")));
         }
         let tls = match served.is_tls {
-            true => TlsSettings::with_trusted_pem_file(&certificate(&served, options)).map_err(OpenError::Url)?,
+            true => TlsSettings::with_trusted_pem_file(&certificate(&served, options))
+                .map_err(OpenError::InvalidLocation)?,
             false => TlsSettings::default(),
         };
         let (authorization, file) = (authorization(&served, options), served.name.clone());
@@ -155,7 +156,7 @@ impl Connector for ServedConnector {
     }
 
     /// A file beside the one that names it, of the same server.
-    fn linked_locations(&self, base: Option<&Location>, name: &Name, _: LinkedStoreRole) -> Vec<Location> {
+    fn linked_store_candidates(&self, base: Option<&Location>, name: &Name, _: LinkedStoreRole) -> Vec<Location> {
         let base = base.and_then(|base| ServedLocation::of(base).ok());
         let beside = base.and_then(|base| base.sibling_url(name.as_str()?));
         beside.into_iter().map(Location::from).collect()

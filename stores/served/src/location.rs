@@ -24,16 +24,22 @@ impl ServedLocation {
     /// What a location names.
     ///
     /// # Errors
-    /// [`OpenError::Url`] if it names no file of a server.
+    /// [`OpenError::InvalidLocation`] if it names no file of a server.
     pub fn of(at: &Location) -> Result<Self, OpenError> {
         let Location::Url(url) = at else {
-            return Err(OpenError::Url(format!("a path is no file of a server: {SCHEME}://host:8080/run.h5 is one")));
+            return Err(OpenError::InvalidLocation(format!(
+                "a path is no file of a server: {SCHEME}://host:8080/run.h5 is one"
+            )));
         };
-        let wrong =
-            || OpenError::Url(format!("a file of a server has a host and a name: {}://host:8080/run.h5", url.scheme()));
-        let decoded = String::from_utf8(url.decoded_path()?).map_err(|_| wrong())?;
+        let wrong = || {
+            OpenError::InvalidLocation(format!(
+                "a file of a server has a host and a name: {}://host:8080/run.h5",
+                url.scheme()
+            ))
+        };
+        let decoded = String::from_utf8(url.decoded_hier_part()?).map_err(|_| wrong())?;
         // A host has no escapes; in what stands before it, an escape may be anything.
-        let raw = url.encoded_path().strip_prefix("//").ok_or_else(wrong)?;
+        let raw = url.encoded_hier_part().strip_prefix("//").ok_or_else(wrong)?;
         let authority = raw.split('/').next().unwrap_or_default();
         let (user, authority) = match authority.rsplit_once('@') {
             Some((user, authority)) => (Some(user.to_owned()), authority),
@@ -116,7 +122,7 @@ mod tests {
             "h5live+http://ho st/run.h5",
             "run.h5",
         ] {
-            assert!(matches!(of(text), Err(OpenError::Url(_))), "{text}");
+            assert!(matches!(of(text), Err(OpenError::InvalidLocation(_))), "{text}");
         }
     }
 

@@ -7,10 +7,10 @@ use std::sync::Arc;
 use h5live_format::{Addr, encode};
 
 use super::*;
-use crate::LockYield;
+use crate::LockYieldRegistration;
 
 fn access(mode: Mode) -> AccessOptions {
-    AccessOptions { mode, locking: LockPolicy::On, take_over: false, takes_turns: false, names_writer: true }
+    AccessOptions { mode, locking: LockPolicy::On, take_over: false, takes_turns: false, reports_writer_process: true }
 }
 
 /// The bytes of a file that is nothing but a superblock of version 3, padded to `end` bytes.
@@ -37,7 +37,7 @@ fn a_writer_begins_with_the_superblock_that_is_there_when_nobody_else_can_write(
         }
         Ok(found)
     });
-    let found = opened.unwrap().found;
+    let found = opened.unwrap().found_state;
     assert_eq!(looks.get(), 2);
     assert_eq!((found.superblock.end_of_file, found.unclean_close), (Addr::new(700), None));
 }
@@ -58,7 +58,7 @@ fn a_file_is_made_anew_only_by_who_has_locked_it_and_then_finds_no_writer() {
     }
     // A SWMR writer of libhdf5 has released the lock, and has no liveness lock.
     let writer = File::options().read(true).write(true).open(&path).unwrap();
-    let refused = creating.create(&path).unwrap_err();
+    let refused = creating.create_or_open_to_overwrite(&path).unwrap_err();
     assert!(matches!(refused, Error::InUse { reason: OpenConflict::Writer, .. }), "{refused}");
     drop(writer);
     assert_eq!(fs::read(&path).unwrap(), bytes(StatusFlags::CLEAR, 300));
@@ -157,14 +157,14 @@ fn followers_that_stay_let_a_swmr_writer_through_and_nobody_else() {
     fs::write(&path, bytes(StatusFlags::CLEAR, 300)).unwrap();
     let follower = |_| {
         let lock = Arc::new(access(Mode::SwmrRead).open_for_reading(&path).unwrap().1);
-        let lets_through = LockYield::new(&lock);
+        let lets_through = LockYieldRegistration::new(&lock);
         if lets_through.is_some() {
-            lock.set_yielding();
+            lock.announce_yielding();
         }
         (lets_through, lock)
     };
     let followers: Vec<_> = (0..3).map(follower).collect();
-    let is_held = || followers.iter().all(|(_, lock)| lock.holds_lock());
+    let is_held = || followers.iter().all(|(_, lock)| lock.holds_flock());
 
     for mode in [Mode::Write, Mode::Create] {
         let opened = match mode {
@@ -177,7 +177,7 @@ fn followers_that_stay_let_a_swmr_writer_through_and_nobody_else() {
     let writer = access(Mode::SwmrWrite).open_for_writing(&path);
     if cfg!(target_os = "linux") {
         writer.unwrap();
-        assert!(followers.iter().all(|(_, lock)| !lock.holds_lock()));
+        assert!(followers.iter().all(|(_, lock)| !lock.holds_flock()));
     }
 
     // A reader that does not expect a writer stays in its way.
@@ -199,17 +199,17 @@ fn new_readers_wait_a_moment_for_a_swmr_writer_that_waits() {
     let count = || pauses.set(pauses.get() + 1);
     AccessOptions::let_writer_go_first(&reader, count);
     assert_eq!(pauses.get(), 0);
-    waiting.set_writer_waiting(true);
+    waiting.announce_writer_waiting(true);
     AccessOptions::let_writer_go_first(&reader, || {
         count();
         if pauses.get() == 3 {
-            waiting.set_writer_waiting(false);
+            waiting.announce_writer_waiting(false);
         }
     });
     if cfg!(target_os = "linux") {
         assert_eq!(pauses.replace(0), 3);
         // One that does not begin keeps nobody out for ever.
-        waiting.set_writer_waiting(true);
+        waiting.announce_writer_waiting(true);
         AccessOptions::let_writer_go_first(&reader, count);
         assert_eq!(pauses.get(), OPEN_WAIT_POLLS);
     }

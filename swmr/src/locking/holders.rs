@@ -38,7 +38,7 @@ fn find_processes(file: &File, has_file: impl Fn(&Path, (u64, u64)) -> bool) -> 
 /// Whether the process has the file open for writing, and not only because this process has just started it. A
 /// process that has executed another program since then no longer has the file, unless it was given to it. So this
 /// is asked last.
-pub fn is_established_writer(file: &File, pid: u32) -> bool {
+pub fn is_writer_not_forked_child(file: &File, pid: u32) -> bool {
     let process = Path::new("/proc").join(pid.to_string());
     !is_forked_child(pid)
         && file.metadata().is_ok_and(|wanted| process_writes_file(&process, (wanted.dev(), wanted.ino())))

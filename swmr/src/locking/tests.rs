@@ -61,7 +61,7 @@ fn what_other_threads_start_is_no_writer_and_holds_no_lock() {
             let is_free = lock.try_lock(LockKind::Exclusive).unwrap() == LockAttempt::Acquired;
             let found = lock.find_writer();
             lock.acquire_liveness_lock(&File::options().write(true).open(&path).unwrap()).unwrap();
-            lock.close_written_file();
+            lock.release_liveness_lock();
             let is_right = is_free
                 && lock.has_no_h5live_writer()
                 && matches!(found, WriterPresence::None | WriterPresence::Unknown);
@@ -92,10 +92,10 @@ fn what_a_child_was_given_makes_it_a_writer() {
 fn who_asks_again_whether_there_is_a_writer_hears_of_the_next_one_and_of_the_end() {
     let file = file().into_temp_path();
     let lock = LockHandle::open(&file, LockPolicy::On).unwrap();
-    let before = lock.writer_liveness();
+    let before = lock.probe_writer_liveness();
     let given = File::options().write(true).open(&file).unwrap();
     let mut child = std::process::Command::new("sleep").arg("100").stdout(given).spawn().unwrap();
-    let found = [lock.writer_liveness(), lock.writer_liveness()];
+    let found = [lock.probe_writer_liveness(), lock.probe_writer_liveness()];
     let second = File::options().write(true).open(&file).unwrap();
     child.kill().unwrap();
     child.wait().unwrap();
@@ -103,9 +103,9 @@ fn who_asks_again_whether_there_is_a_writer_hears_of_the_next_one_and_of_the_end
         return;
     }
     assert_eq!((before, found), (WriterLiveness::AtRest, [WriterLiveness::Live; 2]));
-    assert_eq!([lock.writer_liveness(), lock.writer_liveness()], [WriterLiveness::Live; 2]);
+    assert_eq!([lock.probe_writer_liveness(), lock.probe_writer_liveness()], [WriterLiveness::Live; 2]);
     drop(second);
-    assert_eq!(lock.writer_liveness(), WriterLiveness::AtRest);
+    assert_eq!(lock.probe_writer_liveness(), WriterLiveness::AtRest);
 }
 
 #[test]
@@ -149,11 +149,11 @@ fn a_lock_that_another_thread_releases_is_held_whenever_the_handle_says_so() {
         for _ in 0..ROUNDS {
             both.wait();
             lock.try_lock(LockKind::Shared).unwrap();
-            lock.set_yielding();
+            lock.announce_yielding();
             both.wait();
             let is_free = other.try_lock(LockKind::Exclusive).unwrap() == LockAttempt::Acquired;
             // What is not held is not released on request either.
-            wrong += u32::from(lock.holds_lock() == is_free || is_free && other.has_yielding_readers());
+            wrong += u32::from(lock.holds_flock() == is_free || is_free && other.has_yielding_readers());
             other.release_flock().unwrap();
             lock.release_flock().unwrap();
         }

@@ -13,7 +13,7 @@ pub fn find_openers(_file: &File) -> io::Result<Vec<FileHolderProcess>> {
     Ok(Vec::new())
 }
 
-pub fn is_established_writer(_file: &File, _pid: u32) -> bool {
+pub fn is_writer_not_forked_child(_file: &File, _pid: u32) -> bool {
     true
 }
 

@@ -22,7 +22,7 @@ impl From<Error> for TestError {
     }
 }
 
-impl RetryError for TestError {
+impl RetryableError for TestError {
     fn may_be_torn(&self) -> bool {
         match self {
             TestError::Torn(_) => true,
@@ -79,7 +79,7 @@ fn does_not_repeat_what_cannot_be_mended() {
     let mut tries = 0;
     let done: Result<()> = RetryPolicy::default().retry(|| {
         tries += 1;
-        Err(Error::NotLive(SwmrUnsupportedReason::ReadOnly).into())
+        Err(Error::SwmrUnsupported(SwmrUnsupportedReason::ReadOnly).into())
     });
     assert!(done.is_err());
     assert_eq!(tries, 1);
@@ -131,7 +131,7 @@ fn a_session_waits_once_in_vain_and_not_once_for_each_damaged_structure() {
     let waits = Arc::default();
     let total: Duration = (1..20).map(RetryPolicy::backoff_delay).sum();
     let budget = total - (1..ATTEMPTS_BEFORE_REDO).map(RetryPolicy::backoff_delay).sum::<Duration>();
-    let policy = RetryPolicy::new(20, counting(&waits)).with_budget(budget).with_clock(clock);
+    let policy = RetryPolicy::new(20, counting(&waits)).with_wait_budget(budget).with_clock(clock);
     let all = (1..20).filter(|attempt| !RetryPolicy::backoff_delay(*attempt).is_zero()).count() as u64;
     assert_eq!(waits_in_vain(&policy, &waits), (all, 20));
     for _ in 0..1000 {
@@ -150,7 +150,8 @@ fn a_session_waits_once_in_vain_and_not_once_for_each_damaged_structure() {
 fn what_was_not_waited_in_vain_may_be_waited_again() {
     let waits = Arc::default();
     let total = (ATTEMPTS_BEFORE_REDO..20).map(RetryPolicy::backoff_delay).sum();
-    let policy = RetryPolicy::new(20, counting(&waits)).with_budget(total).with_clock(Clock::new(|| Duration::ZERO));
+    let policy =
+        RetryPolicy::new(20, counting(&waits)).with_wait_budget(total).with_clock(Clock::new(|| Duration::ZERO));
     for _ in 0..1000 {
         let mut left = 19;
         let done: Result<_> = policy.retry(|| {
@@ -194,7 +195,7 @@ fn what_may_never_come_is_looked_for_for_a_while() {
     let mut looks = 0;
     let mut look_until = |last: u32| {
         looks = 0;
-        policy.poll_with_backoff(|| {
+        policy.poll_briefly(|| {
             looks += 1;
             Ok::<_, TestError>(looks == last)
         })?;

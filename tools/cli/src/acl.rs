@@ -80,10 +80,10 @@ impl AclCommand {
         match self.action {
             AclAction::Get { domain, json, object: _ } => show(&domain, json)?,
             AclAction::Set { domain, user, rights, object: _ } => {
-                open::in_object_store(&domain, |at| h5live_hsds::set_user_access(at, &user, Some(rights)))?;
+                open::with_hsds_location(&domain, |at| h5live_hsds::set_user_access(at, &user, Some(rights)))?;
             }
             AclAction::Rm { domain, user, object: _ } => {
-                open::in_object_store(&domain, |at| h5live_hsds::set_user_access(at, &user, None))?;
+                open::with_hsds_location(&domain, |at| h5live_hsds::set_user_access(at, &user, None))?;
             }
         }
         Ok(CommandOutcome::Clean)
@@ -91,7 +91,7 @@ impl AclCommand {
 }
 
 fn show(domain: &Location, is_json: bool) -> Result<()> {
-    let users = open::in_object_store(domain, h5live_hsds::read_acl)?;
+    let users = open::with_hsds_location(domain, h5live_hsds::read_acl)?;
     let mut out = StdoutWriter::stdout();
     if is_json {
         let users: serde_json::Map<_, _> = users.into_iter().map(|(user, access)| (user, access.to_json())).collect();

@@ -7,7 +7,7 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use h5live_output::replace_temp_names;
 
 use crate::error::{CommandOutcome, Result, error_with_causes};
-use crate::output::eprint_message;
+use crate::output::eprint_prefixed;
 use crate::{
     check, completions, copy, demo, diff, dump, examples, guard, list_stores, log, ls, man, manifest, map,
     missing_sources, mv, new, open, record, repair, rm, set, tar, wait, watch,
@@ -90,7 +90,7 @@ impl Command {
 
 /// The program as the command line has it, with examples in the help of its commands.
 fn program() -> clap::Command {
-    examples::add(Args::command())
+    examples::add_to_help(Args::command())
 }
 
 /// Runs what the command line says. Exit code 0: all is well; 1: violations or differences; 2: an error.
@@ -124,7 +124,7 @@ pub fn report_exit_code(result: Result<CommandOutcome>) -> ExitCode {
         Ok(CommandOutcome::Status(code)) => ExitCode::from(code),
         Err(error) if error.is_broken_pipe() => ExitCode::SUCCESS,
         Err(error) => {
-            eprint_message(replace_temp_names(&error_with_causes(&error)));
+            eprint_prefixed(replace_temp_names(&error_with_causes(&error)));
             ExitCode::from(2)
         }
     }

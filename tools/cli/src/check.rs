@@ -83,7 +83,7 @@ struct CheckedFile<'a> {
 
 /// Whether a process writes the file while others may follow.
 fn is_followed(found: Option<&FileDiagnosis>) -> bool {
-    matches!(found, Some(FileDiagnosis { condition: FileOpenState::OpenForWriting { live: true, .. }, .. }))
+    matches!(found, Some(FileDiagnosis { open_state: FileOpenState::OpenForWriting { live: true, .. }, .. }))
 }
 
 impl CheckCommand {
@@ -102,7 +102,7 @@ impl CheckCommand {
                 Ok(true) => {}
                 Ok(false) => outcome = outcome.worse(CommandOutcome::Findings),
                 // The other files are checked all the same.
-                Err(error) => outcome = outcome.worse(out.eprint_error(error)?),
+                Err(error) => outcome = outcome.worse(out.flush_and_eprint_error(error)?),
             }
         }
         out.flush()?;
@@ -111,13 +111,13 @@ impl CheckCommand {
 
     /// Checks one file; whether it is sound.
     fn check_file(&self, out: &mut StdoutWriter, location: &Location) -> Result<bool> {
-        if let Some(path) = open::log_file_path(location)? {
+        if let Some(path) = open::log_store_file_path(location)? {
             return self.check_log(out, location, &path);
         }
         if open::has_own_check(location)? {
             if self.map {
                 // No structure of such a store has bytes of its own.
-                return Err(Error::NoFile { location: location.to_string() });
+                return Err(Error::NotNativeFile { location: location.to_string() });
             }
             return stores::check_store(out, location, self.data, self.leaks, self.json);
         }
@@ -163,7 +163,7 @@ impl CheckCommand {
                     line.extend(state);
                 }
                 out.line(line)?
-            } else if found.condition != FileOpenState::Closed {
+            } else if found.open_state != FileOpenState::Closed {
                 out.line(format_args!("{}: {}", path.display(), diagnosis_text::text(location, found)))?
             }
         }
@@ -174,11 +174,11 @@ impl CheckCommand {
         };
         damaged.extend(log.into_iter().flat_map(|log| &log.findings).map(DamagedPart::of_log));
         let elsewhere = match self.data && report.datasets_with_data_elsewhere > 0 {
-            true => elsewhere::find_unreadable_sources(location),
+            true => elsewhere::find_datasets_with_unreadable_sources(location),
             false => Vec::new(),
         };
         let chunks = report.unverified_count + log.map_or(0, |log| log.unverifiable_chunks);
-        let unverified = UnverifiedCounts { chunks, datasets: elsewhere.len() as u64 };
+        let unverified = UnverifiedCounts { chunks, datasets_with_data_elsewhere: elsewhere.len() as u64 };
         let checked = CheckedFile { path, report: &report, parts: &damaged, elsewhere: &elsewhere, unverified };
         if self.json {
             self.json(out, &checked)?
@@ -189,7 +189,7 @@ impl CheckCommand {
     }
 
     fn check(&self, path: &Path, is_followed: bool) -> Result<FileCheckReport> {
-        let filters = open::known_filters();
+        let filters = open::filter_engine();
         let (leaks, map, live, data) = (self.leaks, self.map, self.live || is_followed, self.data);
         let filters: Option<&dyn FilterEngine> = Some(&filters);
         let chunk_bytes = open::allocation_limit().bytes();
@@ -208,11 +208,11 @@ impl CheckCommand {
             ..CheckOptions::default()
         };
         let report = check_path_with(path, options);
-        let report = report.map_err(|source| Error::Path { path: path.to_owned(), source })?;
+        let report = report.map_err(|source| Error::Io { path: path.to_owned(), source })?;
         if report.is_hdf5 {
             return Ok(report);
         }
-        Err(Error::InvalidFile { path: path.to_owned(), problem: FileProblem::NoSignature })
+        Err(Error::UnsuitableFile { path: path.to_owned(), problem: FileProblem::NoSignature })
     }
 
     fn text(&self, out: &mut StdoutWriter, checked: &CheckedFile<'_>) -> Result<()> {
@@ -234,7 +234,7 @@ impl CheckCommand {
         for part in elsewhere.iter().take(shown) {
             out.line(format_args!("not verified: {part}"))?;
         }
-        let is_log = || open::log_file_path(&Location::from(path)).is_ok_and(|log| log.is_some());
+        let is_log = || open::log_store_file_path(&Location::from(path)).is_ok_and(|log| log.is_some());
         // Entries of a log lead to what no object of the file leads to, so nothing is deleted there.
         let is_log = (!report.leaks.is_empty() || !report.unreachable_header_offsets.is_empty()) && is_log();
         let advice = if is_log { "log compact` leaves it out" } else { "repair --reclaim` gives it back" };
@@ -295,10 +295,10 @@ impl CheckCommand {
         for finding in &report.findings {
             out.line(line("finding", finding))?;
         }
-        for DamagedPart { path, kind, cause } in parts {
+        for DamagedPart { path, fault_kind: kind, cause } in parts {
             out.line(json!({ "file": file, "is": "finding", "path": path, "kind": kind, "cause": cause }))?;
         }
-        for DamagedPart { path, kind, cause } in elsewhere {
+        for DamagedPart { path, fault_kind: kind, cause } in elsewhere {
             out.line(json!({ "file": file, "is": "unverified", "path": path, "kind": kind, "cause": cause }))?;
         }
         for note in report.notes.iter().filter(|_| self.verbose) {

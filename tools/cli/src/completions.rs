@@ -15,7 +15,7 @@ impl CompletionsCommand {
     /// Runs the command, of this program.
     ///
     /// # Errors
-    /// [`crate::error::Error::Output`].
+    /// [`crate::error::Error::Stdout`].
     pub fn run(self, mut program: clap::Command) -> Result<CommandOutcome> {
         let mut script = Vec::new();
         clap_complete::generate(self.shell, &mut program, "h5live", &mut script);

@@ -17,14 +17,14 @@ pub fn space_awaits_readers_text(readers: &[FileHolderProcess]) -> Option<String
 }
 
 fn state_text(file: &Location, found: &FileDiagnosis) -> String {
-    let ahead = found.announced.saturating_sub(found.length);
+    let ahead = found.announced_length.saturating_sub(found.length);
     let announced = if ahead > 0 {
         format!("; its superblock announces {} more than there is", counted(ahead, "byte"))
     } else {
         String::new()
     };
     let help = format!("`h5live repair {file}` brings it into order for programs that refuse it");
-    match &found.condition {
+    match &found.open_state {
         FileOpenState::Closed if ahead > 0 => format!("closed, and cut short by {}", counted(ahead, "byte")),
         FileOpenState::Closed => "closed".to_owned(),
         FileOpenState::OpenForWriting { live, holders } => {
@@ -37,7 +37,7 @@ fn state_text(file: &Location, found: &FileDiagnosis) -> String {
             let what = if *live { "its writer, which others could follow, died" } else { "its writer died" };
             format!("{what}; what was flushed is there{announced}; {help}")
         }
-        FileOpenState::Unknown { .. } => {
+        FileOpenState::OpenOrAbandoned { .. } => {
             format!(
                 "marked as being written, and the system does not tell this user whether it is{announced}; if no process \
                  writes it, `h5live repair --take-over {file}` brings it into order"
@@ -49,11 +49,11 @@ fn state_text(file: &Location, found: &FileDiagnosis) -> String {
 
 /// The same for programs.
 pub fn json(found: &FileDiagnosis) -> Value {
-    let (state, live, holders) = match &found.condition {
+    let (state, live, holders) = match &found.open_state {
         FileOpenState::Closed => ("closed", false, &[][..]),
         FileOpenState::OpenForWriting { live, holders } => ("written", *live, &**holders),
         FileOpenState::Abandoned { live } => ("abandoned", *live, &[][..]),
-        FileOpenState::Unknown { live } => ("unknown", *live, &[][..]),
+        FileOpenState::OpenOrAbandoned { live } => ("unknown", *live, &[][..]),
         _ => ("unknown", false, &[][..]),
     };
     let named = |holders: &[FileHolderProcess]| -> Vec<Value> {
@@ -65,9 +65,9 @@ pub fn json(found: &FileDiagnosis) -> Value {
         "live": live,
         "writers": holders,
         "readers": readers,
-        "superblock": found.superblock,
+        "superblock": found.superblock_version,
         "length": found.length,
-        "announced": found.announced,
+        "announced": found.announced_length,
         "needs_repair": found.needs_repair(),
     })
 }

@@ -62,7 +62,7 @@ impl DiffCommand {
     /// One of the files, and what is in it below the path.
     fn side(&self, location: &Location) -> Result<DiffSide> {
         let file = open::for_reading(location)?;
-        let (object, path) = escaped_path::object_at_escaped_path(&file, &self.path)?;
+        let (object, path) = escaped_path::object_at_maybe_escaped_path(&file, &self.path)?;
         // Shown as it was asked for.
         let path = if self.path.starts_with('/') { &path } else { path.strip_prefix(b"/").unwrap_or(&path) };
         let start = object.id();

@@ -50,11 +50,11 @@ pub fn options_tracking_opened(options: Options, opened: &LastOpenedStore) -> Op
 /// Lets others see the domain that is a draft in the session that `opened` keeps.
 ///
 /// # Errors
-/// [`Error::Location`].
+/// [`Error::OpenFailed`].
 pub fn publish_domain(opened: &LastOpenedStore, location: &Location) -> Result<()> {
     let failed = |error: crate::model::Error| {
         let source = Box::new(error.into());
-        Error::Location { location: location.to_string(), source }
+        Error::OpenFailed { location: location.to_string(), source }
     };
     opened.last().map_or(Ok(()), |store| store.publish_domain()).map_err(failed)
 }

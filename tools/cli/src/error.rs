@@ -48,7 +48,7 @@ pub enum Error {
     File(#[from] h5live::Error),
     /// A file cannot be read.
     #[error("{}: {source}", path.display())]
-    Path {
+    Io {
         /// The file.
         path: PathBuf,
         /// The cause.
@@ -56,7 +56,7 @@ pub enum Error {
     },
     /// No store can open a location.
     #[error("{location}: {source}")]
-    Location {
+    OpenFailed {
         /// The location.
         location: String,
         /// The reason.
@@ -75,16 +75,16 @@ pub enum Error {
     Archive(#[from] h5live_archive::Error),
     /// No command is called so.
     #[error("no command is called {0:?}; `h5live help` lists them")]
-    NoCommand(String),
+    UnknownCommand(String),
     /// A command that needs a native file was given the location of another store.
     #[error("{location}: this command needs a native HDF5 file")]
-    NoFile {
+    NotNativeFile {
         /// The location.
         location: String,
     },
     /// A file is not of the expected kind.
     #[error("{}: {problem}", path.display())]
-    InvalidFile {
+    UnsuitableFile {
         /// The file.
         path: PathBuf,
         /// The problem.
@@ -92,13 +92,13 @@ pub enum Error {
     },
     /// Something in a file is not to be changed so.
     #[error("{}: {path}: {why}", file.display())]
-    Refused {
+    ChangeRefused {
         /// The file.
         file: PathBuf,
         /// The path of the object that should have been changed.
         path: String,
         /// Why not.
-        why: SetRefusal,
+        why: ChangeRefusal,
     },
     /// A counterexample cannot be read.
     #[error("{}: {source}", path.display())]
@@ -110,7 +110,7 @@ pub enum Error {
     },
     /// A description cannot be read.
     #[error("standard input: {0}")]
-    Description(#[source] io::Error),
+    Stdin(#[source] io::Error),
     /// A description is none, or contradicts itself.
     #[error("{}: {fault}", file.as_deref().unwrap_or("standard input".as_ref()).display())]
     InvalidDescription {
@@ -159,7 +159,7 @@ pub enum Error {
     },
     /// Standard output cannot be written.
     #[error("standard output: {0}")]
-    Output(#[source] io::Error),
+    Stdout(#[source] io::Error),
     /// The rows of standard input, or the dataset that is to take them, are not fit for each other.
     #[error("{place}: {source}")]
     Record {
@@ -175,13 +175,13 @@ pub enum Error {
     #[error(
         "{0}: an object is there whose name is printed so, and it cannot be given to this command; another name: h5live mv"
     )]
-    EscapedPath(String),
+    EscapedPathTaken(String),
     /// A type of raw frames was given for an input of rows of text.
     #[error("--dtype is the type of an element of a raw frame, and the format of the input is {0}")]
-    FramesOfText(&'static str),
+    DtypeForTextInput(&'static str),
     /// Something did not come in time.
     #[error("{place}: waited {seconds} s for {awaited}")]
-    Waited {
+    WaitTimeout {
         /// The file, and the object if it is what did not come.
         place: String,
         /// How long (seconds).
@@ -198,7 +198,7 @@ pub enum Error {
     Serve(#[source] Box<h5live_serve::StartError>),
     /// The counters of this machine cannot be read.
     #[error("/proc: {0}")]
-    Machine(#[source] io::Error),
+    MachineCounters(#[source] io::Error),
 }
 
 /// A problem of a file that the library does not report.
@@ -248,7 +248,7 @@ impl Error {
     /// Whether the reader of our output has gone away. This is no error.
     pub fn is_broken_pipe(&self) -> bool {
         let error = match self {
-            Error::Output(error) | Error::Archive(h5live_archive::Error::Io { source: error, .. }) => error,
+            Error::Stdout(error) | Error::Archive(h5live_archive::Error::Io { source: error, .. }) => error,
             _ => return false,
         };
         error.kind() == io::ErrorKind::BrokenPipe
@@ -263,7 +263,7 @@ pub enum WaitTarget {
     File,
     /// A process that has the file for itself.
     #[error("the process that has the file open and lets nobody read it")]
-    Access,
+    FileRelease,
     /// An object or attribute of the file.
     #[error("this object, which is not in the file")]
     Object,
@@ -286,22 +286,22 @@ impl From<DescriptionFault> for Error {
 
 /// Why something in a file does not take a value.
 #[derive(Debug, thiserror::Error)]
-pub enum SetRefusal {
+pub enum ChangeRefusal {
     /// The value does not fit.
     #[error("{0}")]
     Value(#[from] JsonValueError),
     /// There is no map, and what is put does not say of which types it is to be.
     #[error("the map is not there, and its types are not clear: --key-type and --value-type say them")]
-    MapTypes,
+    UnclearMapTypes,
     /// The file was not there, and is when it is to take its place.
     #[error("another process has made the file meanwhile, and nothing was put into it: put the pairs again")]
-    MadeMeanwhile,
+    FileCreatedMeanwhile,
     /// A key is there twice in an object.
     #[error("{0:?} is there twice")]
-    Repeated(String),
+    RepeatedKey(String),
     /// It is neither a dataset nor an attribute.
     #[error("this is neither a dataset nor an attribute")]
-    NoValues,
+    NotDatasetOrAttribute,
     /// It is the root group.
     #[error("the root group stays where it is")]
     Root,

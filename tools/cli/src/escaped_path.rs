@@ -8,7 +8,7 @@ use crate::error::{Error, Result};
 ///
 /// # Errors
 /// If there is no such object.
-pub fn object_at_escaped_path(file: &File, text: &str) -> Result<(Object, Vec<u8>)> {
+pub fn object_at_maybe_escaped_path(file: &File, text: &str) -> Result<(Object, Vec<u8>)> {
     let error = match file.object(text) {
         Err(error) if error.is_not_found() => error,
         found => {
@@ -17,7 +17,7 @@ pub fn object_at_escaped_path(file: &File, text: &str) -> Result<(Object, Vec<u8
             return Ok((found, path));
         }
     };
-    let Some(path) = unescape(text) else { return Err(error.into()) };
+    let Some(path) = unescape_if_escaped(text) else { return Err(error.into()) };
     match file.object_at_bytes(&path) {
         // It says what was asked for.
         Err(other) if other.is_not_found() => Err(error.into()),
@@ -31,14 +31,14 @@ pub fn object_at_escaped_path(file: &File, text: &str) -> Result<(Object, Vec<u8
 /// Refuses a path that a command would make, if it is the way in which `ls` prints that of an object that is there.
 ///
 /// # Errors
-/// [`Error::EscapedPath`].
+/// [`Error::EscapedPathTaken`].
 pub fn refuse_escaped_existing(file: &File, text: &str) -> Result<()> {
     match file.object(text) {
         Err(error) if error.is_not_found() => {}
         _ => return Ok(()),
     }
-    match unescape(text).map(|path| file.object_at_bytes(&path)) {
-        Some(Ok(_)) => Err(Error::EscapedPath(text.to_owned())),
+    match unescape_if_escaped(text).map(|path| file.object_at_bytes(&path)) {
+        Some(Ok(_)) => Err(Error::EscapedPathTaken(text.to_owned())),
         _ => Ok(()),
     }
 }
@@ -50,7 +50,7 @@ pub fn refuse_escaped_existing(file: &File, text: &str) -> Result<()> {
 /// If the group of the link cannot be read.
 pub fn find_link_path(file: &File, text: &str) -> Result<Option<Vec<u8>>> {
     let written = Some(text.as_bytes().to_vec());
-    for path in written.into_iter().chain(unescape(text)) {
+    for path in written.into_iter().chain(unescape_if_escaped(text)) {
         if is_link(file, &path)? {
             return Ok(Some(path));
         }
@@ -83,7 +83,7 @@ fn is_link(file: &File, path: &[u8]) -> Result<bool> {
 }
 
 /// The bytes that [`crate::model::escape`] shows so; `None` if there is nothing to undo, or something else behind a backslash.
-pub fn unescape(text: &str) -> Option<Vec<u8>> {
+pub fn unescape_if_escaped(text: &str) -> Option<Vec<u8>> {
     let mut parts = text.split('\\');
     let mut out = parts.next()?.as_bytes().to_vec();
     let mut is_escaped = false;
@@ -118,10 +118,10 @@ mod tests {
     fn what_is_escaped_comes_back() {
         let names: [&[u8]; 6] = [b"\xffa\xe2\x82b", b"a\\b", b"\\\\", b"\\x41", b"t\tn\nr\r\\", "ü\\ü".as_bytes()];
         for name in names {
-            assert_eq!(unescape(&escape(name)).as_deref(), Some(name), "{}", escape(name));
+            assert_eq!(unescape_if_escaped(&escape(name)).as_deref(), Some(name), "{}", escape(name));
         }
         for text in ["plain", "\\q", "\\x4", "\\xg0", "\\", "\\x+1"] {
-            assert_eq!(unescape(text), None, "{text}");
+            assert_eq!(unescape_if_escaped(text), None, "{text}");
         }
     }
 }

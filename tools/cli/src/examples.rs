@@ -183,7 +183,7 @@ fn known() -> impl Iterator<Item = &'static (&'static str, [(&'static str, &'sta
 }
 
 /// The program with examples at the end of the help of each command.
-pub fn add(program: clap::Command) -> clap::Command {
+pub fn add_to_help(program: clap::Command) -> clap::Command {
     known().fold(program, |program, (name, examples)| {
         let lines = examples.iter().map(|(line, what)| format!("  {line}\n      {what}"));
         let help = format!("Examples:\n{}", lines.collect::<Vec<_>>().join("\n"));

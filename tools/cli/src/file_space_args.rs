@@ -7,7 +7,7 @@ use crate::model::{FileSpaceSettings, SpaceStrategy};
 use crate::number_arg::{bytes, bytes_within};
 
 /// The default size of an address in a file (bytes).
-pub const DEFAULT_OFFSET_BYTES: u32 = 8;
+pub const DEFAULT_OFFSET_SIZE: u32 = 8;
 
 /// Options of a command about the space of the file that it makes.
 #[derive(Debug, Default, Args)]

@@ -35,7 +35,7 @@ impl KvCommand {
     /// If there is no key-value store, or it cannot be read.
     pub fn run(self) -> Result<CommandOutcome> {
         let KvAction::Stat { store, json } = self.action;
-        let stat = open::in_key_value_store(&store, KvStat::scan)?;
+        let stat = open::with_key_value_location(&store, KvStat::scan)?;
         let mut out = StdoutWriter::stdout();
         if json {
             out.line(as_json(&stat))?;

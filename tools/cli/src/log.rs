@@ -150,7 +150,7 @@ fn read(location: &Location) -> Result<LogInfo> {
         root: &ObjectSpec::group(),
         options: &native,
         max_allocation: AllocationLimit::default(),
-        unfilter: Arc::new(NoFilters),
+        filter_engine: Arc::new(NoFilters),
         registry: &ConnectorRegistry::new(NativeConnector),
     };
     let subfiles = LocalMultiWriterFiles::new(Arc::new(NativeConnector), path, Log::default().patience, &request);
@@ -165,7 +165,7 @@ fn show(location: &Location, as_json: bool) -> Result<()> {
     if as_json {
         let log_dataset = |(used, size): &(u64, u64)| json!({ "used": used, "size": size });
         let file = |file: &LogFileInfo| {
-            let log_datasets: Vec<_> = file.log_datasets.iter().map(log_dataset).collect();
+            let log_datasets: Vec<_> = file.used_bytes_and_capacities.iter().map(log_dataset).collect();
             json!({ "log_bytes": file.log_bytes(), "indexed_bytes": file.indexed_bytes, "log_datasets": log_datasets })
         };
         out.line(json!({
@@ -173,8 +173,8 @@ fn show(location: &Location, as_json: bool) -> Result<()> {
                 LogLayout::LogVol => json!("logvol"),
                 _ => json!(LAYOUT_VERSION),
             },
-            "datasets": info.datasets,
-            "entries": info.entries,
+            "datasets": info.created_dataset_count,
+            "entries": info.entry_count,
             "data_bytes": info.data_bytes,
             "log_bytes": used,
             "files": info.files.iter().map(file).collect::<Vec<_>>(),
@@ -184,8 +184,8 @@ fn show(location: &Location, as_json: bool) -> Result<()> {
             LogLayout::LogVol => "logvol".to_owned(),
             _ => LAYOUT_VERSION.to_string(),
         };
-        out.line(format_args!("layout {layout}, {} made", counted(info.datasets, "dataset")))?;
-        let (entries, data) = (counted(info.entries, "entry"), counted(info.data_bytes, "byte"));
+        out.line(format_args!("layout {layout}, {} made", counted(info.created_dataset_count, "dataset")))?;
+        let (entries, data) = (counted(info.entry_count, "entry"), counted(info.data_bytes, "byte"));
         out.line(format_args!("{entries} with {data} of data, {used} in all"))?;
         for (number, file) in info.files.iter().enumerate() {
             if number > 0 {
@@ -199,7 +199,7 @@ fn show(location: &Location, as_json: bool) -> Result<()> {
 
 fn show_file(out: &mut StdoutWriter, file: &LogFileInfo, layout: LogLayout) -> Result<()> {
     if layout == LogLayout::LogVol {
-        for (number, (_, size)) in file.log_datasets.iter().enumerate() {
+        for (number, (_, size)) in file.used_bytes_and_capacities.iter().enumerate() {
             out.line(format_args!("_ld_{number}: {}", counted(*size, "byte")))?;
         }
         return Ok(());
@@ -209,7 +209,7 @@ fn show_file(out: &mut StdoutWriter, file: &LogFileInfo, layout: LogLayout) -> R
         Some(covers) => out.line(format_args!("index table: of the first {}", counted(covers, "byte")))?,
         None => out.line("no index table")?,
     }
-    for (number, (used, size)) in (1..).zip(&file.log_datasets) {
+    for (number, (used, size)) in (1..).zip(&file.used_bytes_and_capacities) {
         out.line(format_args!("log_{number}: {used} of {}", counted(*size, "byte")))?;
     }
     Ok(())

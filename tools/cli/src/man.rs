@@ -14,7 +14,7 @@ impl ManCommand {
     /// Runs the command, of this program.
     ///
     /// # Errors
-    /// [`Error::NoCommand`], [`Error::Output`].
+    /// [`Error::UnknownCommand`], [`Error::Stdout`].
     pub fn run(self, mut program: clap::Command) -> Result<CommandOutcome> {
         program.build();
         let source = format!("{} {}", program.get_name(), program.get_version().unwrap_or_default());
@@ -22,9 +22,9 @@ impl ManCommand {
         let of = self
             .command
             .iter()
-            .try_fold(program, |of, name| inner(&of, name).ok_or_else(|| Error::NoCommand(name.clone())))?;
+            .try_fold(program, |of, name| inner(&of, name).ok_or_else(|| Error::UnknownCommand(name.clone())))?;
         let mut page = Vec::new();
-        clap_mangen::Man::new(of).source(source).render(&mut page).map_err(Error::Output)?;
+        clap_mangen::Man::new(of).source(source).render(&mut page).map_err(Error::Stdout)?;
         let mut out = StdoutWriter::stdout();
         out.bytes(&page)?;
         out.flush()?;

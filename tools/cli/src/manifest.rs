@@ -6,7 +6,7 @@ use h5live_compare::manifest::{Listing, ManifestRenderer, UnreadCause};
 use crate::counted::counted;
 use crate::error::{CommandOutcome, Result};
 use crate::number_arg::bytes;
-use crate::output::{StdoutWriter, eprint_message};
+use crate::output::{StdoutWriter, eprint_prefixed};
 use crate::{open, progress};
 
 /// Most lines that were not read of which it is told why.
@@ -49,11 +49,11 @@ impl ManifestCommand {
         let unread = renderer.take_unread();
         for (path, cause) in unread.iter().take(MAX_SHOWN_UNREAD) {
             let option = if matches!(cause, UnreadCause::Skipped { .. }) { ", as --max-dataset says" } else { "" };
-            eprint_message(format_args!("{}: {path}: {cause}{option}", self.file));
+            eprint_prefixed(format_args!("{}: {path}: {cause}{option}", self.file));
         }
         if unread.len() > MAX_SHOWN_UNREAD {
             let more = counted(unread.len() - MAX_SHOWN_UNREAD, "line");
-            eprint_message(format_args!("{}: {more} more of what was not read", self.file));
+            eprint_prefixed(format_args!("{}: {more} more of what was not read", self.file));
         }
         Ok(if unread.is_empty() { CommandOutcome::Clean } else { CommandOutcome::Findings })
     }

@@ -139,7 +139,8 @@ impl MapCommand {
         match self.action {
             MapAction::Get { at, keys, json } => get(&at, &keys, json),
             MapAction::Put { at, pairs, key_type, value_type, json } => {
-                let types = key_type.zip(value_type).map(|(key, value)| MapSpec { key: key.0, value: value.0 });
+                let types =
+                    key_type.zip(value_type).map(|(key, value)| MapSpec { key_type: key.0, value_type: value.0 });
                 if json { map_put::put_stdin_json_lines(&at, types) } else { map_put::put(&at, &pairs, types) }
             }
             MapAction::Del { at, keys } => remove(&at, &keys),

@@ -3,7 +3,7 @@
 use h5live::{File, Location, UntypedMap};
 use serde_json::Value as Json;
 
-use crate::error::{Error, Result, SetRefusal};
+use crate::error::{ChangeRefusal, Error, Result};
 use crate::map_text::parse_word;
 use crate::model::{Datatype, ReferenceType};
 use crate::value::Value;
@@ -37,8 +37,8 @@ impl MapLocation {
     }
 
     /// An error that names the map.
-    pub fn refused_error(&self, why: impl Into<SetRefusal>) -> Error {
-        Error::Refused { file: self.file.to_string().into(), path: self.path.clone(), why: why.into() }
+    pub fn refused_error(&self, why: impl Into<ChangeRefusal>) -> Error {
+        Error::ChangeRefused { file: self.file.to_string().into(), path: self.path.clone(), why: why.into() }
     }
 
     /// The value of a type that a word stands for.

@@ -5,10 +5,10 @@ use std::io::{self, BufRead};
 use h5live::{File, H5Type, StoreErrorKind, UntypedMap};
 use serde_json::Value as Json;
 
-use crate::error::{CommandOutcome, Error, Result, SetRefusal};
+use crate::error::{ChangeRefusal, CommandOutcome, Error, Result};
 use crate::from_json::{self, JsonValueError};
 use crate::map_location::MapLocation;
-use crate::map_text::{self, word_json};
+use crate::map_text::{self, parse_json_or_string};
 use crate::model::{Datatype, MapSpec, ReferenceType};
 use crate::new::DescriptionFault;
 use crate::new_output::NewOutput;
@@ -38,7 +38,7 @@ pub fn put(at: &MapLocation, keys_and_values: &[String], types: Option<MapSpec>)
     };
     match change(at, put) {
         // By now it is there.
-        Err(Error::Refused { why: SetRefusal::MadeMeanwhile, .. }) => change(at, put),
+        Err(Error::ChangeRefused { why: ChangeRefusal::FileCreatedMeanwhile, .. }) => change(at, put),
         done => done,
     }
 }
@@ -54,7 +54,7 @@ pub fn put_stdin_json_lines(at: &MapLocation, types: Option<MapSpec>) -> Result<
         let found = || {
             let pairs = batch.iter().flatten();
             let (keys, values) = (pairs.clone().map(|pair| &pair[0]), pairs.map(|pair| &pair[1]));
-            Some(MapSpec { key: common_type(keys)?, value: common_type(values)? })
+            Some(MapSpec { key_type: common_type(keys)?, value_type: common_type(values)? })
         };
         let map = find_or_create(file, at, types, found)?;
         while !batch.is_empty() {
@@ -76,7 +76,7 @@ pub fn put_stdin_json_lines(at: &MapLocation, types: Option<MapSpec>) -> Result<
 
 /// Keys and values of the next lines, and what is wrong with a line.
 fn next_batch(at: &MapLocation, lines: &mut impl Iterator<Item = io::Result<String>>) -> Vec<Result<[Json; 2]>> {
-    lines.take(BATCH_PAIRS).map(|line| json_pair(at, &line.map_err(Error::Description)?)).collect()
+    lines.take(BATCH_PAIRS).map(|line| json_pair(at, &line.map_err(Error::Stdin)?)).collect()
 }
 
 fn json_values(at: &MapLocation, map: &UntypedMap, [key, value]: &[Json; 2]) -> Result<(Value, Value)> {
@@ -94,7 +94,7 @@ fn change(at: &MapLocation, change: impl FnOnce(&File) -> Result<()>) -> Result<
             Err(Error::Exists { .. }) => (at.open_to_write()?, None),
             output => {
                 let output = output?;
-                (output.open(open::command_line_options())?, Some(output))
+                (output.create_file(open::command_line_options())?, Some(output))
             }
         },
         opened => (opened?, None),
@@ -102,7 +102,7 @@ fn change(at: &MapLocation, change: impl FnOnce(&File) -> Result<()>) -> Result<
     change(&file)?;
     match output {
         Some(output) => output.persist(file).map_err(|error| match error {
-            Error::Exists { .. } => at.refused_error(SetRefusal::MadeMeanwhile),
+            Error::Exists { .. } => at.refused_error(ChangeRefusal::FileCreatedMeanwhile),
             error => error,
         })?,
         None => file.close()?,
@@ -123,7 +123,7 @@ fn find_or_create(
 ) -> Result<UntypedMap> {
     match file.untyped_map(&at.path) {
         Err(error) if error.is_not_found() => {
-            let types = types.or_else(found).ok_or_else(|| at.refused_error(SetRefusal::MapTypes))?;
+            let types = types.or_else(found).ok_or_else(|| at.refused_error(ChangeRefusal::UnclearMapTypes))?;
             Ok(file.root().create_map(&at.path, &types)?)
         }
         found => Ok(found?),
@@ -131,7 +131,7 @@ fn find_or_create(
 }
 
 fn json_pair(at: &MapLocation, line: &str) -> Result<[Json; 2]> {
-    let wrong = |error| Error::InvalidDescription { file: None, fault: DescriptionFault::Json(error) };
+    let wrong = |error| Error::InvalidDescription { file: None, fault: DescriptionFault::InvalidJson(error) };
     let mut json: Json = serde_json::from_str(line).map_err(wrong)?;
     let mut member = |name: &str| {
         let member = json.get_mut(name).map(Json::take);
@@ -143,11 +143,11 @@ fn json_pair(at: &MapLocation, line: &str) -> Result<[Json; 2]> {
 /// The types of keys and values that are words: numbers, if all of them are, or else texts.
 fn words_types(pairs: &[[String; 2]]) -> Option<MapSpec> {
     let of = |part: usize| {
-        let values: Vec<Json> = pairs.iter().map(|pair| word_json(&pair[part])).collect();
+        let values: Vec<Json> = pairs.iter().map(|pair| parse_json_or_string(&pair[part])).collect();
         let is_number = !values.is_empty() && values.iter().all(Json::is_number);
         if is_number { common_type(values.iter()) } else { Some(String::datatype()) }
     };
-    Some(MapSpec { key: of(0)?, value: of(1)? })
+    Some(MapSpec { key_type: of(0)?, value_type: of(1)? })
 }
 
 /// The type that has all of these values as they are: of integers, of floats, or of texts. `None` if there is none, or no

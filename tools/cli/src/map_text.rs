@@ -87,7 +87,7 @@ pub fn map_key_from_json(
 }
 
 /// A word as JSON, or as a text if it is none.
-pub fn word_json(word: &str) -> Json {
+pub fn parse_json_or_string(word: &str) -> Json {
     serde_json::from_str(word).unwrap_or_else(|_| Json::String(word.to_owned()))
 }
 
@@ -96,7 +96,7 @@ pub fn word_json(word: &str) -> Json {
 /// # Errors
 /// [`JsonValueError`].
 pub fn parse_word(datatype: &Datatype, word: &str, refer: ResolveReference<'_>) -> Result<Value, JsonValueError> {
-    let json = word_json(word);
+    let json = parse_json_or_string(word);
     match from_json::is_string_type(datatype) && !json.is_string() {
         true => Ok(Value::Text(word.to_owned())),
         false => from_json::value_from_json(datatype, &json, refer),

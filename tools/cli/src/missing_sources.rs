@@ -6,7 +6,7 @@ use std::sync::{LazyLock, Mutex, PoisonError};
 use h5live::{MissingSource, MissingSourcePolicy};
 
 use crate::error::CommandOutcome;
-use crate::output::eprint_message;
+use crate::output::eprint_prefixed;
 
 /// Most sources that are named.
 const MAX_SHOWN_SOURCES: usize = 8;
@@ -43,10 +43,10 @@ pub fn discard_missing_sources() {
 /// Says on standard error which sources are not there. With some, it is a finding.
 pub fn print_recorded_missing_sources() -> CommandOutcome {
     let met = take();
-    met.shown.iter().for_each(eprint_message);
+    met.shown.iter().for_each(eprint_prefixed);
     let more = met.known.len() - met.shown.len();
     if more > 0 {
-        eprint_message(format_args!("{more} more sources of virtual datasets are not there"));
+        eprint_prefixed(format_args!("{more} more sources of virtual datasets are not there"));
     }
     if met.known.is_empty() { CommandOutcome::Clean } else { CommandOutcome::Findings }
 }

@@ -33,7 +33,7 @@ impl MvCommand {
     pub fn run(self) -> Result<CommandOutcome> {
         #[cfg(feature = "hsds")]
         if self.domain {
-            let path = crate::open::in_object_store(&self.file, |at| h5live_hsds::move_domain(at, &self.from))?;
+            let path = crate::open::with_hsds_location(&self.file, |at| h5live_hsds::move_domain(at, &self.from))?;
             let mut out = crate::output::StdoutWriter::stdout();
             out.line(format_args!("moved to {}", crate::model::escape(path.as_bytes())))?;
             out.flush()?;

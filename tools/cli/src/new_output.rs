@@ -51,10 +51,10 @@ impl NewOutput {
     /// A new store at a location.
     ///
     /// # Errors
-    /// [`Error::Location`] if no store can open the location; as [`TempOutput::create_for`].
+    /// [`Error::OpenFailed`] if no store can open the location; as [`TempOutput::create_for`].
     pub fn create_for(location: &Location, force: ForceArgs) -> Result<Self> {
         let is_native = open::new_native_file_path(location)?.is_some();
-        let unfinished = match open::path_of_any_store(location)? {
+        let unfinished = match open::any_file_path(location)? {
             Some(path) => Some(Unfinished::File(TempOutput::create_for(&path, force.replaces_file)?)),
             None => match folder_for(location, force)? {
                 Some(folder) => Some(folder),
@@ -74,7 +74,7 @@ impl NewOutput {
             #[cfg(feature = "hsds")]
             (_, Some(Unfinished::Domain(_))) => Vec::new(),
             (Location::Url(url), Some(_)) if !is_path(location) => {
-                let wrong = |source| Error::Location { location: location.to_string(), source: Box::new(source) };
+                let wrong = |source| Error::OpenFailed { location: location.to_string(), source: Box::new(source) };
                 let settings = url.query_settings().map_err(wrong)?;
                 settings.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
             }
@@ -102,7 +102,7 @@ impl NewOutput {
     ///
     /// # Errors
     /// [`Error::File`].
-    pub fn open(&self, options: Options) -> Result<File> {
+    pub fn create_file(&self, options: Options) -> Result<File> {
         let in_place =
             |options: Options| if self.force.replaces_file { options.create() } else { options.create_new() };
         let unfinished = match &self.unfinished {
@@ -115,19 +115,19 @@ impl NewOutput {
         };
         if self.settings.iter().any(|(name, _)| name == JOIN) {
             let text = "a new file is complete before others may join it: leave out `join`".to_owned();
-            let source = Box::new(OpenError::Url(text));
-            return Err(Error::Location { location: self.location.to_string(), source });
+            let source = Box::new(OpenError::InvalidLocation(text));
+            return Err(Error::OpenFailed { location: self.location.to_string(), source });
         }
         let set = |options: Options, (name, value): &(String, String)| options.setting(name, value);
         let place = match unfinished {
             Unfinished::File(file) => {
-                let place = open::same_store_at_path(&self.location, file.path())?;
+                let place = open::location_of_same_kind(&self.location, file.path())?;
                 place.unwrap_or_else(|| Location::Path(file.path().to_owned()))
             }
             #[cfg(feature = "kv")]
             Unfinished::Folder(folder) => open::key_value_store_in(folder.path())?,
             #[cfg(feature = "remote")]
-            Unfinished::Upload(upload) => Location::Path(upload.path()),
+            Unfinished::Upload(upload) => Location::Path(upload.local_path()),
             #[cfg(feature = "hsds")]
             Unfinished::Domain(_) => self.location.clone(),
         };
@@ -136,7 +136,7 @@ impl NewOutput {
 
     /// The sessions on a new domain; `None` if it is another store.
     #[cfg(feature = "hsds")]
-    pub fn last_opened_domain(&self) -> Option<&LastOpenedStore> {
+    pub fn draft_domain_session(&self) -> Option<&LastOpenedStore> {
         match &self.unfinished {
             Some(Unfinished::Domain(draft)) => Some(draft.last_opened()),
             _ => None,
@@ -146,7 +146,7 @@ impl NewOutput {
     /// Closes the store, which was opened here, and puts it in its place.
     ///
     /// # Errors
-    /// [`Error::File`], [`Error::Location`]; as [`TempOutput::persist`].
+    /// [`Error::File`], [`Error::OpenFailed`]; as [`TempOutput::persist`].
     pub fn persist(self, file: File) -> Result<()> {
         #[cfg(feature = "hsds")]
         if let Some(Unfinished::Domain(draft)) = &self.unfinished {
@@ -196,7 +196,7 @@ fn upload_for(_: &Location, _: ForceArgs) -> Result<Option<Unfinished>> {
 /// A new domain, if that is what a location names.
 #[cfg(feature = "hsds")]
 fn domain_at(location: &Location) -> Result<Option<Unfinished>> {
-    let is_domain = open::is_object_store(location)?;
+    let is_domain = open::is_hsds_location(location)?;
     Ok(is_domain.then(|| Unfinished::Domain(DraftDomain::new(location))))
 }
 

@@ -7,13 +7,13 @@ use std::str::FromStr;
 pub enum NumberArgError {
     /// Not a whole number, or too small.
     #[error("this is not a whole number of {low} or more")]
-    AtLeast {
+    NotAtLeast {
         /// The smallest number.
         low: u64,
     },
     /// Not a whole number, or too small or large.
     #[error("this is not a whole number from {low} to {high}")]
-    Within {
+    NotWithin {
         /// The smallest number.
         low: u64,
         /// The largest number.
@@ -21,35 +21,35 @@ pub enum NumberArgError {
     },
     /// Not a whole number.
     #[error("this is not a whole number")]
-    Integer,
+    NotInteger,
     /// Not a number, or not above 0.
     #[error("this is not a number above 0")]
-    Positive,
+    NotPositive,
     /// Not a number, or below 0.
     #[error("this is not a number of 0 or more")]
-    NotNegative,
+    NotZeroOrMore,
     /// Not a number of bytes.
     #[error("this is not a number of bytes, such as 4096, 64KiB, 512MiB or 2GB")]
-    Bytes,
+    NotByteCount,
     /// Not an offset.
     #[error("this is not an offset: a number of bytes, in hexadecimal digits behind 0x")]
-    Offset,
+    NotOffset,
 }
 
 /// A whole number of `LOW` or more.
 ///
 /// # Errors
-/// [`NumberArgError::AtLeast`].
+/// [`NumberArgError::NotAtLeast`].
 pub fn at_least<const LOW: u64, T: FromStr>(text: &str) -> Result<T, NumberArgError> {
-    in_range(text, LOW, u64::MAX).ok_or(NumberArgError::AtLeast { low: LOW })
+    in_range(text, LOW, u64::MAX).ok_or(NumberArgError::NotAtLeast { low: LOW })
 }
 
 /// A whole number from `LOW` to `HIGH`.
 ///
 /// # Errors
-/// [`NumberArgError::Within`].
+/// [`NumberArgError::NotWithin`].
 pub fn within<const LOW: u64, const HIGH: u64, T: FromStr>(text: &str) -> Result<T, NumberArgError> {
-    in_range(text, LOW, HIGH).ok_or(NumberArgError::Within { low: LOW, high: HIGH })
+    in_range(text, LOW, HIGH).ok_or(NumberArgError::NotWithin { low: LOW, high: HIGH })
 }
 
 fn in_range<T: FromStr>(text: &str, low: u64, high: u64) -> Option<T> {
@@ -60,35 +60,35 @@ fn in_range<T: FromStr>(text: &str, low: u64, high: u64) -> Option<T> {
 /// A whole number, which may be negative.
 ///
 /// # Errors
-/// [`NumberArgError::Integer`].
+/// [`NumberArgError::NotInteger`].
 pub fn integer(text: &str) -> Result<i128, NumberArgError> {
-    text.parse().map_err(|_| NumberArgError::Integer)
+    text.parse().map_err(|_| NumberArgError::NotInteger)
 }
 
 /// A number above 0.
 ///
 /// # Errors
-/// [`NumberArgError::Positive`].
+/// [`NumberArgError::NotPositive`].
 pub fn positive(text: &str) -> Result<f64, NumberArgError> {
     let number = text.parse().ok().filter(|number: &f64| *number > 0.0 && number.is_finite());
-    number.ok_or(NumberArgError::Positive)
+    number.ok_or(NumberArgError::NotPositive)
 }
 
 /// A number of 0 or more.
 ///
 /// # Errors
-/// [`NumberArgError::NotNegative`].
+/// [`NumberArgError::NotZeroOrMore`].
 pub fn not_negative(text: &str) -> Result<f64, NumberArgError> {
-    text.parse().ok().filter(|number: &f64| *number >= 0.0).ok_or(NumberArgError::NotNegative)
+    text.parse().ok().filter(|number: &f64| *number >= 0.0).ok_or(NumberArgError::NotZeroOrMore)
 }
 
 /// An offset in a file (bytes), decimal or hexadecimal.
 ///
 /// # Errors
-/// [`NumberArgError::Offset`].
+/// [`NumberArgError::NotOffset`].
 pub fn offset(text: &str) -> Result<u64, NumberArgError> {
     let parsed = text.strip_prefix("0x").map_or_else(|| text.parse(), |digits| u64::from_str_radix(digits, 16));
-    parsed.map_err(|_| NumberArgError::Offset)
+    parsed.map_err(|_| NumberArgError::NotOffset)
 }
 
 /// The units of bytes, each with its size.
@@ -111,30 +111,30 @@ const BYTE_UNITS: [(&str, u64); 13] = [
 /// A number of bytes, with or without a unit: `4096`, `64KiB`, `1.5GiB`, `2GB`. `64K` is `64KiB`.
 ///
 /// # Errors
-/// [`NumberArgError::Bytes`].
+/// [`NumberArgError::NotByteCount`].
 pub fn bytes(text: &str) -> Result<u64, NumberArgError> {
     let lower = text.trim().to_ascii_lowercase();
     let unit = BYTE_UNITS.iter().find_map(|(unit, size)| Some((lower.strip_suffix(unit)?, *size)));
     let (number, size) = unit.unwrap_or((&lower, 1));
     let number = number.trim_end();
     if let Ok(whole) = number.parse::<u64>() {
-        return whole.checked_mul(size).ok_or(NumberArgError::Bytes);
+        return whole.checked_mul(size).ok_or(NumberArgError::NotByteCount);
     }
     let digits = number.split_once('.').filter(|(whole, part)| {
         let is_number = |digits: &str| !digits.is_empty() && digits.bytes().all(|digit| digit.is_ascii_digit());
         is_number(whole) && is_number(part) && size > 1
     });
     let fraction = digits.and_then(|_| number.parse::<f64>().ok()).map(|number| number * size as f64);
-    fraction.filter(|bytes| *bytes < u64::MAX as f64).map(|bytes| bytes as u64).ok_or(NumberArgError::Bytes)
+    fraction.filter(|bytes| *bytes < u64::MAX as f64).map(|bytes| bytes as u64).ok_or(NumberArgError::NotByteCount)
 }
 
 /// As [`bytes`], from `LOW` to `HIGH`.
 ///
 /// # Errors
-/// [`NumberArgError::Bytes`], [`NumberArgError::Within`].
+/// [`NumberArgError::NotByteCount`], [`NumberArgError::NotWithin`].
 pub fn bytes_within<const LOW: u64, const HIGH: u64>(text: &str) -> Result<u64, NumberArgError> {
     let found = bytes(text)?;
-    (LOW..=HIGH).contains(&found).then_some(found).ok_or(NumberArgError::Within { low: LOW, high: HIGH })
+    (LOW..=HIGH).contains(&found).then_some(found).ok_or(NumberArgError::NotWithin { low: LOW, high: HIGH })
 }
 
 #[cfg(test)]
@@ -147,9 +147,9 @@ mod tests {
         all.into_iter().for_each(|(text, size)| assert_eq!(bytes(text), Ok(size), "{text}"));
         assert_eq!(bytes_within::<512, 4096>("4KiB"), Ok(4096));
         assert_eq!(bytes_within::<512, 4096>("4kb"), Ok(4000));
-        assert_eq!(bytes_within::<512, 4096>("5KiB"), Err(NumberArgError::Within { low: 512, high: 4096 }));
+        assert_eq!(bytes_within::<512, 4096>("5KiB"), Err(NumberArgError::NotWithin { low: 512, high: 4096 }));
         for text in ["", "x", "1.5", "-1", "GiB", "1e9", "20000000T", "1..5M", ".5M", "inf", "nanM"] {
-            assert_eq!(bytes(text), Err(NumberArgError::Bytes), "{text}");
+            assert_eq!(bytes(text), Err(NumberArgError::NotByteCount), "{text}");
         }
     }
 
@@ -159,7 +159,7 @@ mod tests {
         assert_eq!(at_least::<1, u64>("0").unwrap_err().to_string(), "this is not a whole number of 1 or more");
         assert_eq!(within::<0, 9, u32>("9"), Ok(9));
         assert_eq!(within::<0, 9, u32>("x").unwrap_err().to_string(), "this is not a whole number from 0 to 9");
-        assert_eq!(within::<1, 65535, u16>("65536"), Err(NumberArgError::Within { low: 1, high: 65535 }));
+        assert_eq!(within::<1, 65535, u16>("65536"), Err(NumberArgError::NotWithin { low: 1, high: 65535 }));
         assert_eq!(integer("-5"), Ok(-5));
         assert_eq!(positive("0.5"), Ok(0.5));
         assert!(["0", "-1", "nan", "inf", ""].into_iter().all(|text| positive(text).is_err()));

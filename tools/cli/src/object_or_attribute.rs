@@ -22,11 +22,12 @@ pub enum ObjectOrAttribute {
 /// # Errors
 /// If there is no such object.
 pub fn find(file: &File, text: &str) -> Result<ObjectOrAttribute> {
-    match (escaped_path::object_at_escaped_path(file, text), text.rsplit_once('@')) {
+    match (escaped_path::object_at_maybe_escaped_path(file, text), text.rsplit_once('@')) {
         // Behind a slash, the object before it may be no group.
         (Err(error), Some((object, name))) if is_not_found(&error) || object.ends_with('/') => {
             let object = object.strip_suffix('/').unwrap_or(object);
-            let (object, _) = escaped_path::object_at_escaped_path(file, if object.is_empty() { "/" } else { object })?;
+            let (object, _) =
+                escaped_path::object_at_maybe_escaped_path(file, if object.is_empty() { "/" } else { object })?;
             Ok(ObjectOrAttribute::Attribute(object, name.to_owned()))
         }
         (object, _) => Ok(ObjectOrAttribute::Object(object?.0)),
@@ -42,7 +43,7 @@ fn is_not_found(error: &Error) -> bool {
 /// # Errors
 /// If it cannot be read.
 pub fn attribute(object: &Object, name: &str) -> Result<Option<Attribute>> {
-    match (attribute_of_bytes(object, name.as_bytes())?, escaped_path::unescape(name)) {
+    match (attribute_of_bytes(object, name.as_bytes())?, escaped_path::unescape_if_escaped(name)) {
         (None, Some(name)) => attribute_of_bytes(object, &name),
         (found, _) => Ok(found),
     }
@@ -67,8 +68,11 @@ fn attribute_of_bytes(object: &Object, name: &[u8]) -> Result<Option<Attribute>>
 /// # Errors
 /// If there is none, or the file cannot be changed.
 pub fn remove_attribute(object: &Object, name: &str) -> Result<()> {
-    let escaped =
-        if attribute_of_bytes(object, name.as_bytes())?.is_none() { escaped_path::unescape(name) } else { None };
+    let escaped = if attribute_of_bytes(object, name.as_bytes())?.is_none() {
+        escaped_path::unescape_if_escaped(name)
+    } else {
+        None
+    };
     let name = escaped.as_deref().unwrap_or(name.as_bytes());
     match object {
         Object::Group(group) => group.remove_attribute(name)?,

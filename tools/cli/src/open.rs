@@ -82,10 +82,10 @@ pub fn command_line_options() -> Options {
 /// The store at a location.
 ///
 /// # Errors
-/// [`Error::Location`] if no store can open it.
+/// [`Error::OpenFailed`] if no store can open it.
 pub fn resolve(location: &Location) -> Result<ResolvedLocation> {
     let found = Options::built_in_connectors().resolve(location, Mode::Read);
-    found.map_err(|source| Error::Location { location: location.to_string(), source: Box::new(source) })
+    found.map_err(|source| Error::OpenFailed { location: location.to_string(), source: Box::new(source) })
 }
 
 fn native_path(at: &ResolvedLocation) -> Result<Option<PathBuf>> {
@@ -93,13 +93,13 @@ fn native_path(at: &ResolvedLocation) -> Result<Option<PathBuf>> {
         return Ok(None);
     }
     let path = NativeConnector::path(at.location());
-    path.map(Some).map_err(|source| Error::Location { location: at.location().to_string(), source: Box::new(source) })
+    path.map(Some).map_err(|source| Error::OpenFailed { location: at.location().to_string(), source: Box::new(source) })
 }
 
 /// The path of the native file at a location; `None` if it is a location of another store.
 ///
 /// # Errors
-/// [`Error::Location`] if no store can open it.
+/// [`Error::OpenFailed`] if no store can open it.
 pub fn native_file_path(location: &Location) -> Result<Option<PathBuf>> {
     native_path(&resolve(location)?)
 }
@@ -115,7 +115,7 @@ pub fn resolve_new(location: &Location) -> Result<ResolvedLocation> {
         return Ok(at);
     }
     let found = Options::built_in_connectors().resolve(location, Mode::CreateNew);
-    found.map_err(|source| Error::Location { location: location.to_string(), source: Box::new(source) })
+    found.map_err(|source| Error::OpenFailed { location: location.to_string(), source: Box::new(source) })
 }
 
 /// The path of the new native file at a location; `None` if it is a location of another store.
@@ -130,7 +130,7 @@ pub fn new_native_file_path(location: &Location) -> Result<Option<PathBuf>> {
 ///
 /// # Errors
 /// As [`native_file_path`].
-pub fn log_file_path(location: &Location) -> Result<Option<PathBuf>> {
+pub fn log_store_file_path(location: &Location) -> Result<Option<PathBuf>> {
     let at = resolve(location)?;
     Ok(if at.connector().name() == LOG { at.file_path() } else { None })
 }
@@ -139,7 +139,7 @@ pub fn log_file_path(location: &Location) -> Result<Option<PathBuf>> {
 ///
 /// # Errors
 /// As [`native_file_path`].
-pub fn capabilities(location: &Location) -> Result<Capabilities> {
+pub fn new_store_capabilities(location: &Location) -> Result<Capabilities> {
     Ok(h5live::file_capabilities(&**resolve_new(location)?.connector()))
 }
 
@@ -155,7 +155,7 @@ pub fn has_own_check(location: &Location) -> Result<bool> {
 /// The file on an object store at a location, and how it is reached; `None` if it is a location of another store.
 ///
 /// # Errors
-/// [`Error::Location`].
+/// [`Error::OpenFailed`].
 #[cfg(feature = "remote")]
 pub fn remote_file_and_options(location: &Location) -> Result<Option<(h5live_remote::RemoteLocation, h5live::Remote)>> {
     use std::any::Any;
@@ -163,7 +163,7 @@ pub fn remote_file_and_options(location: &Location) -> Result<Option<(h5live_rem
     if at.connector().name() != h5live_remote::RemoteConnector.name() {
         return Ok(None);
     }
-    let wrong = |source| Error::Location { location: location.to_string(), source: Box::new(source) };
+    let wrong = |source| Error::OpenFailed { location: location.to_string(), source: Box::new(source) };
     let given = ARGS.get().map(|args| args.with.as_slice()).unwrap_or_default();
     let options = given.iter().fold(Options::default(), |options, (name, value)| options.setting(name, value));
     let options = options.store_options(&at).map_err(wrong)?;
@@ -183,16 +183,16 @@ pub fn folder_of_key_value_store(location: &Location) -> Result<Option<PathBuf>>
         return Ok(None);
     }
     let folder = h5live_kv::KvConnector::folder(at.location());
-    folder.map(Some).map_err(|source| Error::Location { location: location.to_string(), source: Box::new(source) })
+    folder.map(Some).map_err(|source| Error::OpenFailed { location: location.to_string(), source: Box::new(source) })
 }
 
 /// The location of a key-value store in a folder.
 ///
 /// # Errors
-/// [`Error::Path`] if the name of the folder cannot be part of a location.
+/// [`Error::Io`] if the name of the folder cannot be part of a location.
 #[cfg(feature = "kv")]
 pub fn key_value_store_in(folder: &Path) -> Result<Location> {
-    let text = folder.to_str().ok_or_else(|| Error::Path {
+    let text = folder.to_str().ok_or_else(|| Error::Io {
         path: folder.to_owned(),
         source: std::io::Error::new(std::io::ErrorKind::InvalidInput, "its name is not UTF-8"),
     })?;
@@ -214,49 +214,53 @@ fn is_in_object_store(at: &ResolvedLocation) -> bool {
 /// # Errors
 /// As [`native_file_path`].
 #[cfg(feature = "hsds")]
-pub fn is_object_store(location: &Location) -> Result<bool> {
+pub fn is_hsds_location(location: &Location) -> Result<bool> {
     Ok(is_in_object_store(&resolve(location)?))
 }
 
 /// Calls `act` with the location of a domain of an object store.
 ///
 /// # Errors
-/// [`Error::Location`] if it is none, and those of `act`.
+/// [`Error::OpenFailed`] if it is none, and those of `act`.
 #[cfg(feature = "hsds")]
-pub fn in_object_store<T>(
+pub fn with_hsds_location<T>(
     location: &Location,
     act: impl FnOnce(&Location) -> Result<T, h5live::OpenError>,
 ) -> Result<T> {
     let at = resolve(location)?;
     let done = match is_in_object_store(&at) {
         true => act(at.location()),
-        false => Err(h5live::OpenError::Url("this command needs an object store: hsds:run is one".to_owned())),
+        false => {
+            Err(h5live::OpenError::InvalidLocation("this command needs an object store: hsds:run is one".to_owned()))
+        }
     };
-    done.map_err(|source| Error::Location { location: location.to_string(), source: Box::new(source) })
+    done.map_err(|source| Error::OpenFailed { location: location.to_string(), source: Box::new(source) })
 }
 
 /// Calls `read` with the location of a key-value store.
 ///
 /// # Errors
-/// [`Error::Location`] if it is none, and those of `read`.
+/// [`Error::OpenFailed`] if it is none, and those of `read`.
 #[cfg(feature = "kv")]
-pub fn in_key_value_store<T>(
+pub fn with_key_value_location<T>(
     location: &Location,
     read: impl FnOnce(&Location) -> Result<T, h5live::OpenError>,
 ) -> Result<T> {
     let at = resolve(location)?;
     let read = match at.connector().name() == h5live_kv::KvConnector.name() {
         true => read(at.location()),
-        false => Err(h5live::OpenError::Url("this command needs a key-value store: kv:run is one".to_owned())),
+        false => {
+            Err(h5live::OpenError::InvalidLocation("this command needs a key-value store: kv:run is one".to_owned()))
+        }
     };
-    read.map_err(|source| Error::Location { location: location.to_string(), source: Box::new(source) })
+    read.map_err(|source| Error::OpenFailed { location: location.to_string(), source: Box::new(source) })
 }
 
 /// The path of the file at a location, whatever store it is; `None` if the store is no file.
 ///
 /// # Errors
 /// As [`native_file_path`].
-pub fn path_of_any_store(location: &Location) -> Result<Option<PathBuf>> {
+pub fn any_file_path(location: &Location) -> Result<Option<PathBuf>> {
     Ok(resolve(location)?.file_path())
 }
 
@@ -265,37 +269,37 @@ pub fn path_of_any_store(location: &Location) -> Result<Option<PathBuf>> {
 ///
 /// # Errors
 /// As [`native_file_path`].
-pub fn store_path_with_siblings(location: &Location) -> Result<Option<PathBuf>> {
+pub fn file_or_folder_path(location: &Location) -> Result<Option<PathBuf>> {
     #[cfg(feature = "kv")]
     if let Some(folder) = folder_of_key_value_store(location)? {
         return Ok(Some(folder));
     }
-    path_of_any_store(location)
+    any_file_path(location)
 }
 
 /// The path of the file at a location, whatever store it is.
 ///
 /// # Errors
-/// As [`native_file_path`]; [`Error::NoFile`] if the store is no file.
+/// As [`native_file_path`]; [`Error::NotNativeFile`] if the store is no file.
 pub fn require_any_file_path(location: &Location) -> Result<PathBuf> {
-    path_of_any_store(location)?.ok_or_else(|| Error::NoFile { location: location.to_string() })
+    any_file_path(location)?.ok_or_else(|| Error::NotNativeFile { location: location.to_string() })
 }
 
 /// The location of a new store like the one at `like`, in another file; `None` if such stores are no files.
 ///
 /// # Errors
 /// As [`native_file_path`].
-pub fn same_store_at_path(like: &Location, path: &Path) -> Result<Option<Location>> {
+pub fn location_of_same_kind(like: &Location, path: &Path) -> Result<Option<Location>> {
     Ok(resolve_new(like)?.connector().file_location(path))
 }
 
 /// The path of the native file at a location.
 ///
 /// # Errors
-/// As [`native_file_path`]; [`Error::NoFile`] if it is a location of another store.
+/// As [`native_file_path`]; [`Error::NotNativeFile`] if it is a location of another store.
 pub fn require_native_file_path(location: &Location) -> Result<PathBuf> {
-    let path = native_file_path(location)?.ok_or_else(|| Error::NoFile { location: location.to_string() })?;
-    let refused = |source| Error::Path { path: path.clone(), source: std::io::Error::other(source) };
+    let path = native_file_path(location)?.ok_or_else(|| Error::NotNativeFile { location: location.to_string() })?;
+    let refused = |source| Error::Io { path: path.clone(), source: std::io::Error::other(source) };
     h5live_swmr::refuse_directory_or_pipe(&path).map_err(refused)?;
     Ok(path)
 }
@@ -314,7 +318,7 @@ pub fn allocation_limit() -> AllocationLimit {
 }
 
 /// The filters that are known, for what reads files beside the library.
-pub fn known_filters() -> RegistryFilterEngine {
+pub fn filter_engine() -> RegistryFilterEngine {
     RegistryFilterEngine::new(Arc::default(), allocation_limit())
 }
 

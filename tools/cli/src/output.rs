@@ -8,7 +8,7 @@ use h5live_text::terminal_text::escape_control_chars;
 use crate::error::{CommandOutcome, Error, Result, error_with_causes};
 
 /// Says something on standard error. Nobody may be there to hear it: a terminal that was closed.
-pub fn eprint_message(text: impl Display) {
+pub fn eprint_prefixed(text: impl Display) {
     eprint_line(format_args!("h5live: {text}"));
 }
 
@@ -37,42 +37,42 @@ impl StdoutWriter {
     /// Writes a line. A terminal gets control characters of it as `\xHH`.
     ///
     /// # Errors
-    /// [`Error::Output`].
+    /// [`Error::Stdout`].
     pub fn line(&mut self, line: impl Display) -> Result<()> {
         let written = match self.is_terminal {
             true => writeln!(self.to, "{}", escape_control_chars(&line.to_string())),
             false => writeln!(self.to, "{line}"),
         };
-        written.map_err(Error::Output)
+        written.map_err(Error::Stdout)
     }
 
     /// Writes bytes unchanged.
     ///
     /// # Errors
-    /// [`Error::Output`].
+    /// [`Error::Stdout`].
     pub fn bytes(&mut self, bytes: &[u8]) -> Result<()> {
-        self.to.write_all(bytes).map_err(Error::Output)
+        self.to.write_all(bytes).map_err(Error::Stdout)
     }
 
     /// Flushes the written bytes.
     ///
     /// # Errors
-    /// [`Error::Output`].
+    /// [`Error::Stdout`].
     pub fn flush(&mut self) -> Result<()> {
-        self.to.flush().map_err(Error::Output)
+        self.to.flush().map_err(Error::Stdout)
     }
 
     /// Tells the error of one of several files, behind what was printed of those before it. The command goes on with
     /// the next one.
     ///
     /// # Errors
-    /// [`Error::Output`]; nobody reads what comes next then.
-    pub fn eprint_error(&mut self, error: Error) -> Result<CommandOutcome> {
+    /// [`Error::Stdout`]; nobody reads what comes next then.
+    pub fn flush_and_eprint_error(&mut self, error: Error) -> Result<CommandOutcome> {
         self.flush()?;
         if error.is_broken_pipe() {
             return Err(error);
         }
-        eprint_message(error_with_causes(&error));
+        eprint_prefixed(error_with_causes(&error));
         Ok(CommandOutcome::FAILED)
     }
 }

@@ -45,7 +45,7 @@ impl RepairCommand {
             match self.repair(&mut out, location) {
                 Ok(done) => outcome = outcome.worse(done),
                 // The other files are repaired all the same.
-                Err(error) => outcome = outcome.worse(out.eprint_error(error)?),
+                Err(error) => outcome = outcome.worse(out.flush_and_eprint_error(error)?),
             }
         }
         Ok(outcome)
@@ -58,7 +58,7 @@ impl RepairCommand {
             false => {
                 temp_output::remove_stale_temps_beside(location)?;
                 let done = open::command_line_options().repair(location)?;
-                (done.before, Some(done.after), done.left)
+                (done.before, Some(done.after), done.unrepaired)
             }
         };
         let is_clean = left.is_empty() && !(self.dry_run && before.needs_repair());
@@ -88,7 +88,7 @@ impl RepairCommand {
     /// Deletes the objects to which no path leads, and says which.
     fn reclaim(&self, out: &mut StdoutWriter, location: &Location) -> Result<()> {
         let done = open::command_line_options().reclaim_unreachable(location)?;
-        for leak in &done.objects {
+        for leak in &done.leaks {
             if self.json {
                 let mut line = json!({ "file": location.to_string(), "is": "reclaimed" });
                 leak_text::add_json(&mut line, leak);
@@ -97,10 +97,10 @@ impl RepairCommand {
                 out.line(format_args!("{location}: reclaimed: {}", leak_text::text(leak)))?;
             }
         }
-        let bytes: u64 = done.objects.iter().map(|object| object.bytes).sum();
+        let bytes: u64 = done.leaks.iter().map(|object| object.bytes).sum();
         if !self.json {
-            let shorter = done.before.saturating_sub(done.after);
-            let objects = counted(done.objects.len(), "object");
+            let shorter = done.size_before.saturating_sub(done.size_after);
+            let objects = counted(done.leaks.len(), "object");
             let (bytes, shorter) = (counted(bytes, "byte"), counted(shorter, "byte"));
             out.line(format_args!("{location}: {objects} reclaimed, {bytes}; the file is {shorter} shorter"))?;
         }
@@ -114,16 +114,16 @@ fn report_text(before: &FileDiagnosis, after: &FileDiagnosis) -> String {
         return "nothing to repair".to_owned();
     }
     let mut said = vec!["brought into order".to_owned()];
-    if let FileOpenState::Abandoned { .. } = before.condition {
+    if let FileOpenState::Abandoned { .. } = before.open_state {
         said.push("its writer had died".to_owned());
     }
     if after.length < before.length {
         said.push(format!("cut off, as never published: {}", counted(before.length - after.length, "byte")));
     }
-    if before.announced > before.length.max(after.announced) {
+    if before.announced_length > before.length.max(after.announced_length) {
         said.push(format!(
             "announced, never there, and given back: {}",
-            counted(before.announced - after.announced, "byte")
+            counted(before.announced_length - after.announced_length, "byte")
         ));
     }
     said.join("; ")

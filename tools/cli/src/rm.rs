@@ -4,7 +4,7 @@ use h5live::{File, Location};
 
 #[cfg(feature = "hsds")]
 use crate::counted::counted;
-use crate::error::{CommandOutcome, Error, Result, SetRefusal};
+use crate::error::{ChangeRefusal, CommandOutcome, Error, Result};
 use crate::escaped_path;
 #[cfg(feature = "hsds")]
 use crate::ls::text::bytes_text;
@@ -56,7 +56,7 @@ impl RmCommand {
 
     #[cfg(feature = "hsds")]
     fn remove_domain(&self) -> Result<CommandOutcome> {
-        let removed = crate::open::in_object_store(&self.file, h5live_hsds::remove_domain)?;
+        let removed = crate::open::with_hsds_location(&self.file, h5live_hsds::remove_domain)?;
         let mut out = StdoutWriter::stdout();
         let path = escape(removed.path.as_bytes());
         match &removed.objects_kept_for {
@@ -78,10 +78,10 @@ impl RmCommand {
     /// Whether there is something to remove.
     fn check(&self, file: &File, path: &str) -> Result<()> {
         if path.split('/').all(|name| matches!(name, "" | ".")) {
-            return Err(Error::Refused {
+            return Err(Error::ChangeRefused {
                 file: self.file.to_string().into(),
                 path: path.to_owned(),
-                why: SetRefusal::Root,
+                why: ChangeRefusal::Root,
             });
         }
         // A link that leads nowhere is a link all the same.

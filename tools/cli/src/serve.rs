@@ -106,9 +106,9 @@ impl ServeCommand {
     pub fn run(self) -> Result<CommandOutcome> {
         let mut config = Config::new(self.roots);
         config.bind = self.bind;
-        config.without_token = self.no_token;
-        config.token = std::env::var(TOKEN_VARIABLE).ok().filter(|token| !token.is_empty());
-        config.proxy_host = self.behind_proxy;
+        config.without_authentication = self.no_token;
+        config.fixed_token = std::env::var(TOKEN_VARIABLE).ok().filter(|token| !token.is_empty());
+        config.tls_proxy_host = self.behind_proxy;
         config.allowed_origins = self.allow_origin;
         #[cfg(unix)]
         {
@@ -120,18 +120,18 @@ impl ServeCommand {
             config.tls = self.tls.config()?;
         }
         config.limits.max_answer_bytes = self.max_answer;
-        config.options = crate::open::command_line_options();
-        config.log = self.log.map(|form| match form {
+        config.open_options = crate::open::command_line_options();
+        config.request_log = self.log.map(|form| match form {
             LogForm::Text => LogFormat::Text,
             LogForm::Json => LogFormat::Json,
         });
         let server = Server::start(config).map_err(|source| Error::Serve(Box::new(source)))?;
         let signals = server.catch_end_signals();
         let mut out = StdoutWriter::stdout();
-        out.line(server.url())?;
+        out.line(server.url_with_token())?;
         out.flush()?;
         if self.open {
-            open_browser(server.url());
+            open_browser(server.url_with_token());
         }
         server.run_until_signal(signals);
         Ok(CommandOutcome::Clean)
@@ -142,8 +142,8 @@ fn read_users(path: &Path) -> Result<Users> {
     let failed = |source: StartError| Error::Serve(Box::new(source));
     let file = path.display().to_string();
     let text = std::fs::read_to_string(path);
-    let text = text.map_err(|source| failed(StartError::UsersFile { file: file.clone(), source }))?;
-    Users::parse(&text).map_err(|source| failed(StartError::Users { file, source }))
+    let text = text.map_err(|source| failed(StartError::ReadUsersFile { file: file.clone(), source }))?;
+    Users::parse(&text).map_err(|source| failed(StartError::ParseUsersFile { file, source }))
 }
 
 /// Opens a browser, if there is one. The address was printed in any case.

@@ -8,7 +8,7 @@ use serde_json::Value as Json;
 
 use crate::checked_json::DuplicateCheckedJson;
 use crate::conversion_args::ConversionArgs;
-use crate::error::{CommandOutcome, Error, Result, SetRefusal};
+use crate::error::{ChangeRefusal, CommandOutcome, Error, Result};
 use crate::from_json;
 use crate::model::{Dataspace, Datatype, ReferenceType, Selection, Shape};
 use crate::object_or_attribute::{self, ObjectOrAttribute};
@@ -54,13 +54,13 @@ impl SetCommand {
         let DuplicateCheckedJson { value: json, repeated_key } =
             found.unwrap_or_else(|_| Json::from(self.text()).into());
         if let Some(key) = repeated_key {
-            return Err(self.refused(SetRefusal::Repeated(key)));
+            return Err(self.refused(ChangeRefusal::RepeatedKey(key)));
         }
         temp_output::remove_stale_temps_beside(&self.file)?;
         let file = crate::open::command_line_options().conversion(self.lossy.conversion()).write().open(&self.file)?;
         match object_or_attribute::find(&file, &self.path)? {
             ObjectOrAttribute::Object(Object::Dataset(dataset)) => self.dataset(&file, &dataset, &json)?,
-            ObjectOrAttribute::Object(_) => return Err(self.refused(SetRefusal::NoValues)),
+            ObjectOrAttribute::Object(_) => return Err(self.refused(ChangeRefusal::NotDatasetOrAttribute)),
             ObjectOrAttribute::Attribute(object, name) => self.attribute(&file, &object, &name, &json)?,
         }
         file.close()?;
@@ -82,8 +82,8 @@ impl SetCommand {
             (Ok(values), _) => values,
             (_, Ok(value)) => vec![value; usize::try_from(dataset.size()?).unwrap_or(usize::MAX)],
             // A list was meant to have a value for each element, anything else to be the value of all.
-            (Err(refused), _) if text.is_array() => return Err(self.refused(SetRefusal::Value(refused))),
-            (_, Err(refused)) => return Err(self.refused(SetRefusal::Value(refused))),
+            (Err(refused), _) if text.is_array() => return Err(self.refused(ChangeRefusal::Value(refused))),
+            (_, Err(refused)) => return Err(self.refused(ChangeRefusal::Value(refused))),
         };
         Ok(dataset.write_values(Selection::All, &values)?)
     }
@@ -103,8 +103,8 @@ impl SetCommand {
         for dataspace in shapes.filter(|space| *space != Dataspace::Null) {
             match from_json::elements_from_json(&datatype, dataspace.dims(), &text, &refer) {
                 Ok(values) => {
-                    let mut builder =
-                        object_or_attribute::new_attribute(object, name).ok_or(self.refused(SetRefusal::NoValues))?;
+                    let mut builder = object_or_attribute::new_attribute(object, name)
+                        .ok_or(self.refused(ChangeRefusal::NotDatasetOrAttribute))?;
                     builder = builder.datatype(datatype).dataspace(dataspace);
                     if let (Some(old), None) = (&old, &self.datatype) {
                         builder = builder.same_type_as(old);
@@ -114,7 +114,7 @@ impl SetCommand {
                 Err(error) => refused = Some(error),
             }
         }
-        Err(self.refused(refused.map_or(SetRefusal::NoValues, SetRefusal::Value)))
+        Err(self.refused(refused.map_or(ChangeRefusal::NotDatasetOrAttribute, ChangeRefusal::Value)))
     }
 
     /// The value for a string: the text itself, even if it is also JSON.
@@ -123,8 +123,8 @@ impl SetCommand {
         if is_text { Json::from(self.text()) } else { json.clone() }
     }
 
-    fn refused(&self, why: SetRefusal) -> Error {
-        Error::Refused { file: self.file.to_string().into(), path: self.path.clone(), why }
+    fn refused(&self, why: ChangeRefusal) -> Error {
+        Error::ChangeRefused { file: self.file.to_string().into(), path: self.path.clone(), why }
     }
 }
 
@@ -145,7 +145,7 @@ fn read_value(from: &Path) -> Result<String> {
 }
 
 fn unreadable(from: &Path, source: std::io::Error) -> Error {
-    Error::Path { path: if from.as_os_str() == "-" { "standard input".into() } else { from.to_owned() }, source }
+    Error::Io { path: if from.as_os_str() == "-" { "standard input".into() } else { from.to_owned() }, source }
 }
 
 /// The type of a new attribute.

@@ -16,7 +16,7 @@ pub struct ForceArgs {
 /// Removes what killed commands have left in the folder of a file that is going to be written.
 ///
 /// # Errors
-/// [`Error::Location`](crate::error::Error::Location) if no store can open the location.
+/// [`Error::OpenFailed`](crate::error::Error::OpenFailed) if no store can open the location.
 pub fn remove_stale_temps_beside(location: &Location) -> Result<()> {
     if let Some(path) = open::native_file_path(location)? {
         h5live_output::remove_stale_temps_beside(&path);

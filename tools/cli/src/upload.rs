@@ -25,7 +25,7 @@ impl UploadOutput {
     /// A new file for a location; `None` if that is not on an object store.
     ///
     /// # Errors
-    /// [`Error::Location`] if it cannot be written there, or is there and not to be replaced.
+    /// [`Error::OpenFailed`] if it cannot be written there, or is there and not to be replaced.
     pub fn create_for(location: &Location, force: ForceArgs) -> Result<Option<Self>> {
         let Some((file, options)) = open::remote_file_and_options(location)? else { return Ok(None) };
         let failed = failed_at(location);
@@ -48,16 +48,16 @@ impl UploadOutput {
     }
 
     /// Where the file is until it is complete.
-    pub fn path(&self) -> PathBuf {
+    pub fn local_path(&self) -> PathBuf {
         self.scratch.path().join("file.h5")
     }
 
     /// Writes the file to its place.
     ///
     /// # Errors
-    /// [`Error::Location`].
+    /// [`Error::OpenFailed`].
     pub fn persist(self) -> Result<()> {
-        let written = self.client.put_file(&self.file.key, &self.path(), self.force.replaces_file);
+        let written = self.client.put_file(&self.file.key, &self.local_path(), self.force.replaces_file);
         written.map(drop).map_err(failed_at(&self.location))
     }
 }
@@ -66,6 +66,6 @@ fn failed_at(location: &Location) -> impl Fn(ObjectError) -> Error {
     let location = location.to_string();
     move |error| {
         let source = Box::new(OpenError::Store(error.into()));
-        Error::Location { location: location.clone(), source }
+        Error::OpenFailed { location: location.clone(), source }
     }
 }

@@ -57,7 +57,7 @@ impl WaitArgs {
     /// was asked for. `None`, if the user interrupts it.
     ///
     /// # Errors
-    /// Those of opening and of `find`; [`Error::Waited`] if it was not there in time.
+    /// Those of opening and of `find`; [`Error::WaitTimeout`] if it was not there in time.
     pub fn open_and_find_waiting<T>(
         self,
         location: &Location,
@@ -94,11 +94,11 @@ impl WaitArgs {
             }
             let (place, awaited) = match waiter.awaited() {
                 AwaitedChange::ObjectCreated => (format!("{location}: {path}"), WaitTarget::Object),
-                AwaitedChange::FileReleased => (location.to_string(), WaitTarget::Access),
+                AwaitedChange::FileReleased => (location.to_string(), WaitTarget::FileRelease),
                 _ => (location.to_string(), WaitTarget::File),
             };
             if let Some((seconds, _)) = limit.filter(|(_, limit)| begin.elapsed() >= *limit) {
-                return Err(Error::Waited { place, seconds, awaited });
+                return Err(Error::WaitTimeout { place, seconds, awaited });
             }
             if begin.elapsed() >= TOLD_AFTER && io::stderr().is_terminal() && told.replace(awaited) != Some(awaited) {
                 eprintln!("h5live: {place}: waiting for {awaited}; Ctrl-C ends it");

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::str::FromStr;
 use std::time::{Duration, SystemTime};
 
-use h5live_swmr::FileReplacement;
+use h5live_swmr::ReplacementLock;
 
 /// Files of processes that may be alive are left alone for this long.
 const OF_OTHERS: Duration = Duration::from_secs(24 * 60 * 60);
@@ -43,7 +43,7 @@ impl CreatorProcess {
         }
         let changed = fs::metadata(path).and_then(|found| found.modified());
         let age = changed.ok().and_then(|at| SystemTime::now().duration_since(at).ok());
-        age.is_some_and(|age| age > OF_OTHERS) && (path.is_dir() || matches!(FileReplacement::claim(path), Ok(Some(_))))
+        age.is_some_and(|age| age > OF_OTHERS) && (path.is_dir() || matches!(ReplacementLock::claim(path), Ok(Some(_))))
     }
 }
 

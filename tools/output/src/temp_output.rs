@@ -4,7 +4,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use h5live_swmr::FileReplacement;
+use h5live_swmr::ReplacementLock;
 
 use crate::error::{Error, Result};
 use crate::signals;
@@ -17,7 +17,7 @@ pub struct TempOutput {
     place: PathBuf,
     replaces_file: bool,
     /// The file that will be replaced. No writer can open it meanwhile.
-    replaced: Option<FileReplacement>,
+    replaced: Option<ReplacementLock>,
 }
 
 impl TempOutput {
@@ -76,7 +76,7 @@ impl Drop for TempOutput {
 ///
 /// # Errors
 /// [`Error::Exists`], [`Error::Held`]; [`Error::Path`] if it is no file.
-pub fn claim(path: &Path, replaces_file: bool) -> Result<Option<FileReplacement>> {
+pub fn claim(path: &Path, replaces_file: bool) -> Result<Option<ReplacementLock>> {
     let held = |source| Error::Held { path: path.to_owned(), source: Box::new(source) };
     match (fs::symlink_metadata(path), replaces_file) {
         (Err(_), _) => Ok(None),
@@ -85,7 +85,7 @@ pub fn claim(path: &Path, replaces_file: bool) -> Result<Option<FileReplacement>
             let source = io::Error::new(io::ErrorKind::InvalidInput, "this is no regular file");
             Err(Error::Path { path: path.to_owned(), source })
         }
-        (Ok(_), true) => FileReplacement::claim(path).map_err(held),
+        (Ok(_), true) => ReplacementLock::claim(path).map_err(held),
     }
 }
 

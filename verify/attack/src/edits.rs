@@ -213,7 +213,7 @@ impl Edits {
             }
         };
         let repaired = self.file.with_extension("repaired.h5");
-        let fault = |source| Error::Path { path: repaired.clone(), source };
+        let fault = |source| Error::Io { path: repaired.clone(), source };
         std::fs::copy(&self.file, &repaired).map_err(fault)?;
         let mut out = StdoutWriter::stdout();
         let after = || -> std::result::Result<u64, String> {

@@ -62,7 +62,7 @@ impl Mutants {
         }));
         let fault = |path: &Path| {
             let path = path.to_owned();
-            move |source| Error::Path { path, source }
+            move |source| Error::Io { path, source }
         };
         let bytes = fs::read(&self.file).map_err(fault(&self.file))?;
         let options = fs::OpenOptions::new().append(true).create(true).open(&self.report);

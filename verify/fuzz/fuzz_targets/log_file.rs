@@ -9,7 +9,7 @@ use h5live_native::{MemoryStorage, NativeFile, OpenOptions};
 libfuzzer_sys::fuzz_target!(|data: &[u8]| {
     let storage = Arc::new(MemoryStorage::from(data.to_vec()));
     let Ok(file) = NativeFile::open_storage(storage, &OpenOptions::default()) else { return };
-    let Ok(log) = LogStore::open(Arc::new(file), None, LogOpenRequest::new(Log::default())) else { return };
+    let Ok(log) = LogStore::open_or_create(Arc::new(file), None, LogOpenRequest::new(Log::default())) else { return };
     if let Ok(file) = File::with_store(Arc::new(log), "log", Options::default()) {
         h5live::fuzz::read_file(&file);
     }

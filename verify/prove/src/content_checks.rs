@@ -85,7 +85,7 @@ pub(crate) fn check_links(
         }
         let chunk = observer.observe("look up a chunk", || dataset.locate(&ChunkCoord::new(&[0])))?;
         let chunk = chunk.ok_or_else(|| format!("the new dataset {name} has no chunk"))?;
-        observer.checkpoint_state((&run_state, &objects, number, chunk.offset, chunk.size))?;
+        observer.checkpoint_state((&run_state, &objects, number, chunk.file_offset, chunk.size))?;
         let mut bytes = [0; 16];
         observer.observe("read a chunk", || dataset.read(&chunk, 0, &mut bytes))?;
         for (row, value) in bytes.chunks_exact(8).enumerate() {

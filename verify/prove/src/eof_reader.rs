@@ -69,7 +69,7 @@ fn check_objects_below_eof(observer: &ConcurrentObserver<'_>, passes: usize) -> 
             observer.observe("refresh a dataset", || dataset.refresh())?;
             observer.observe("list the chunks", || {
                 dataset.for_each_chunk(&mut |chunk| {
-                    far = far.max(chunk.offset.unwrap_or(0).saturating_add(chunk.size));
+                    far = far.max(chunk.file_offset.unwrap_or(0).saturating_add(chunk.size));
                     true
                 })
             })?;

@@ -198,7 +198,7 @@ impl RowFollower {
 
 /// All that a listed chunk says.
 fn chunk_fields(chunk: &StoredChunk) -> (Vec<u64>, Option<u64>, u64, u32) {
-    (chunk.coord.scaled().to_vec(), chunk.offset, chunk.size, chunk.filter_mask)
+    (chunk.coord.scaled().to_vec(), chunk.file_offset, chunk.size, chunk.filter_mask)
 }
 
 /// Reads what the index says of one chunk.

@@ -167,7 +167,7 @@ impl GenerationReaderState {
                 view.replace_history(ReaderHistory::NONE);
             }
             GenerationReadEvent::ReadFinished => now.history_of_read = view.history(),
-            GenerationReadEvent::Missed => {}
+            GenerationReadEvent::PollTimedOut => {}
             GenerationReadEvent::Validated => {
                 now.was_last_read_valid = true;
                 view.replace_history(

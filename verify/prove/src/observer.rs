@@ -170,7 +170,7 @@ impl<'a> ConcurrentObserver<'a> {
         let policy = RetryPolicy::new(attempts, move |_| view.mark_operation_restart());
         let (view, kept, missed) = (self.view.clone(), self.state.clone(), self.waited_in_vain.clone());
         let policy = policy.with_hook(move |moment| match moment {
-            GenerationReadEvent::Missed => missed.store(true, Relaxed),
+            GenerationReadEvent::PollTimedOut => missed.store(true, Relaxed),
             _ => kept.record_event(&view, moment),
         });
         let trial = MutantOptions { cache_shard_count: Some(1), ..MutantOptions::default() };

@@ -65,7 +65,7 @@ impl DomainFolder {
     /// folder, also where a domain of this name is.
     ///
     /// # Errors
-    /// [`OpenError::Url`], [`OpenError::Store`]; [`HsdsError::AccessDenied`] if the user of the location may not read it.
+    /// [`OpenError::InvalidLocation`], [`OpenError::Store`]; [`HsdsError::AccessDenied`] if the user of the location may not read it.
     pub fn open(at: &Location, prefer_folder: bool) -> Result<Option<Self>, OpenError> {
         let Some(folder) = DomainFolder::locate(at)? else { return Ok(None) };
         let key = domain_key(&folder.path);

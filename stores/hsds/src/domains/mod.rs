@@ -25,7 +25,7 @@ type Result<T, E = h5live_model::Error> = std::result::Result<T, E>;
 /// The objects at a location, with the domain and the options that it names.
 ///
 /// # Errors
-/// [`OpenError::Url`], [`OpenError::Store`].
+/// [`OpenError::InvalidLocation`], [`OpenError::Store`].
 pub(crate) fn open_engine(at: &Location, mode: Mode) -> Result<(Box<dyn ObjectEngine>, String, Hsds), OpenError> {
     #[cfg(feature = "clouds")]
     if is_on_cloud(at) {

@@ -39,7 +39,7 @@ impl StoreFixture for Domains {
         self.open(Mode::Write)
     }
 
-    fn reader(&self, _: &HsdsStore) -> Option<HsdsStore> {
+    fn open_reader(&self, _: &HsdsStore) -> Option<HsdsStore> {
         Some(self.open(Mode::SwmrRead))
     }
 }

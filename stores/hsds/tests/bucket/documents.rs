@@ -12,7 +12,7 @@ fn number(value: u8) -> AttributeData {
     AttributeData {
         name: "number".into(),
         datatype: Datatype::integer(1, ByteOrder::Little, Sign::Unsigned),
-        committed: None,
+        committed_datatype: None,
         dataspace: Dataspace::Scalar,
         value: vec![value],
         creation_order: None,
@@ -38,7 +38,7 @@ fn check_edit_beneath(client: &ObjectClient) {
     edit(client, key_of(".dataset.json"));
     let before = objects(client);
     let error = append(&*data, 2).unwrap_err();
-    assert!(matches!(error.store_kind(), Some(StoreErrorKind::Changed(_))), "{error}");
+    assert!(matches!(error.store_error_kind(), Some(StoreErrorKind::Changed(_))), "{error}");
     assert!(error.to_string().contains(".dataset.json was changed by a program"), "{error}");
     let is_document = |(key, _): &&(String, _)| key.starts_with("db/") && key.ends_with(".json");
     let documents = |objects: &[(String, _)]| objects.iter().filter(is_document).cloned().collect::<Vec<_>>();
@@ -91,7 +91,8 @@ fn a_write_whose_answer_was_lost_is_no_change_by_others() {
     for value in 0..60 {
         store.writer().unwrap().set_attribute(root, &number(value)).unwrap();
         while let Err(error) = store.writer().unwrap().commit(ObjectScope::Objects(&[root]), PublishLevel::Visible) {
-            let is_lasting = matches!(error.store_kind(), Some(StoreErrorKind::Changed(_) | StoreErrorKind::Fenced));
+            let is_lasting =
+                matches!(error.store_error_kind(), Some(StoreErrorKind::Changed(_) | StoreErrorKind::Fenced));
             assert!(!is_lasting, "{error}");
             failures += 1;
         }

@@ -20,11 +20,11 @@ fn taking_over() -> BucketOptions {
 }
 
 fn is_in_use(error: &Error) -> bool {
-    matches!(error.store_kind(), Some(StoreErrorKind::InUse(_)))
+    matches!(error.store_error_kind(), Some(StoreErrorKind::InUse(_)))
 }
 
 fn is_fenced(error: &Error) -> bool {
-    error.store_kind() == Some(&StoreErrorKind::Fenced)
+    error.store_error_kind() == Some(&StoreErrorKind::Fenced)
 }
 
 fn lease_text(client: &ObjectClient) -> String {
@@ -133,11 +133,11 @@ fn a_lease_is_renewed_while_its_writer_does_nothing() {
 fn where_no_domain_is_no_lease_is_left() {
     let client = &ObjectClient::memory();
     let error = open(client, DOMAIN, Mode::Write, &long_lease()).unwrap_err();
-    assert_eq!(error.store_kind(), Some(&StoreErrorKind::NotFound));
+    assert_eq!(error.store_error_kind(), Some(&StoreErrorKind::NotFound));
     assert_eq!(objects(client), []);
     open(client, DOMAIN, Mode::CreateNew, &long_lease()).unwrap().close().unwrap();
     let error = open(client, DOMAIN, Mode::CreateNew, &long_lease()).unwrap_err();
-    assert_eq!(error.store_kind(), Some(&StoreErrorKind::AlreadyExists));
+    assert_eq!(error.store_error_kind(), Some(&StoreErrorKind::AlreadyExists));
     open(client, DOMAIN, Mode::Write, &long_lease()).unwrap();
 }
 
@@ -177,7 +177,7 @@ fn a_draft_whose_lease_was_taken_away_deletes_nothing() {
     append(&*data, 0).unwrap();
     let before = objects(client);
     let error = store.publish_domain().unwrap_err();
-    assert_eq!(error.store_kind(), Some(&StoreErrorKind::Fenced));
+    assert_eq!(error.store_error_kind(), Some(&StoreErrorKind::Fenced));
     drop(store);
     assert_eq!(objects(client), before);
     append(&*data, 1).unwrap();

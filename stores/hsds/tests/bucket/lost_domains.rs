@@ -53,7 +53,7 @@ fn a_draft_is_lost_when_another_session_has_its_lease_and_its_maker_is_fenced() 
     assert_eq!(reclaim(&client).len(), 1);
     assert_eq!(keys(&client), Vec::<String>::new());
     let error = maker.publish_domain().unwrap_err();
-    assert_eq!(error.store_kind(), Some(&StoreErrorKind::Fenced), "{error}");
+    assert_eq!(error.store_error_kind(), Some(&StoreErrorKind::Fenced), "{error}");
     drop(maker);
     assert_eq!(keys(&client), Vec::<String>::new());
 }

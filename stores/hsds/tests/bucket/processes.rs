@@ -149,7 +149,7 @@ fn open_after(client: &ObjectClient, holder: u32) -> h5live_hsds::HsdsStore {
             Ok(store) => return store,
             Err(error @ Error::Store(_)) => {
                 let text = error.to_string();
-                assert!(matches!(error.store_kind(), Some(StoreErrorKind::InUse(_))), "{text}");
+                assert!(matches!(error.store_error_kind(), Some(StoreErrorKind::InUse(_))), "{text}");
                 assert!(text.starts_with(&format!("process {holder} (")), "{text}");
             }
             Err(other) => panic!("{other:?}"),

@@ -42,7 +42,7 @@ fn last_row(number: u64) -> AttributeData {
     AttributeData {
         name: "last".into(),
         datatype: Datatype::integer(8, ByteOrder::Little, Sign::Unsigned),
-        committed: None,
+        committed_datatype: None,
         dataspace: Dataspace::Scalar,
         value: number.to_le_bytes().to_vec(),
         creation_order: None,

@@ -26,7 +26,7 @@ fn attribute(name: &str) -> AttributeData {
     AttributeData {
         name: name.into(),
         datatype: byte(),
-        committed: None,
+        committed_datatype: None,
         dataspace: Dataspace::Scalar,
         value: vec![1],
         creation_order: None,
@@ -54,7 +54,7 @@ fn refused(done: Result<()>) -> Option<String> {
     match done {
         Ok(()) => None,
         Err(error @ Error::Store(_)) => {
-            assert_eq!(error.store_kind(), Some(&StoreErrorKind::PermissionDenied));
+            assert_eq!(error.store_error_kind(), Some(&StoreErrorKind::PermissionDenied));
             Some(error.to_string())
         }
         Err(other) => panic!("{other:?}"),

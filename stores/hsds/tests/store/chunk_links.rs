@@ -45,7 +45,7 @@ fn file_with(spec: &DatasetSpec, coords: &[ChunkCoord]) -> (Vec<u8>, Vec<StoredC
     for coord in coords {
         let (stored, filter_mask) = pipeline.encode(&elements(coord, spec.chunk_bytes_or_total().unwrap())).unwrap();
         let (offset, size) = (Some((file.len() - USER_BLOCK) as u64), stored.len() as u64);
-        chunks.push(StoredChunk { coord: coord.clone(), offset, size, filter_mask });
+        chunks.push(StoredChunk { coord: coord.clone(), file_offset: offset, size, filter_mask });
         file.extend(stored);
     }
     (file, chunks)
@@ -181,7 +181,7 @@ fn a_table_has_several_chunks_if_there_are_many_and_only_those_with_entries() {
 #[test]
 fn what_cannot_be_read_there_is_refused_with_the_reason_and_nothing_has_changed() {
     let plain = spec(&[4], Some(&[2]), Vec::new());
-    let chunk = StoredChunk { coord: ChunkCoord::new(&[0]), offset: Some(8), size: 4, filter_mask: 0 };
+    let chunk = StoredChunk { coord: ChunkCoord::new(&[0]), file_offset: Some(8), size: 4, filter_mask: 0 };
     let try_link = |source: &DatasetSpec, target: &DatasetSpec, chunk: &StoredChunk| {
         let engine = MemoryEngine::new();
         engine.put_many(vec![ObjectPut { key: "native.h5".to_owned(), bytes: SIGNATURE.to_vec() }]).unwrap();
@@ -206,7 +206,7 @@ fn what_cannot_be_read_there_is_refused_with_the_reason_and_nothing_has_changed(
     assert!(try_link(&deflated, &deflated, &masked).contains("was skipped"));
     let edges = DatasetSpec { unfiltered_partial_chunks: true, ..deflated.clone() };
     assert!(try_link(&edges, &edges, &chunk).contains("at its edges"));
-    let placeless = StoredChunk { offset: None, ..chunk.clone() };
+    let placeless = StoredChunk { file_offset: None, ..chunk.clone() };
     assert!(try_link(&plain, &plain, &placeless).contains("no place of their own"));
     let large = StoredChunk { size: 1 << 31, ..chunk.clone() };
     assert!(try_link(&plain, &plain, &large).contains("2 GiB"));

@@ -6,7 +6,7 @@ use crate::shared;
 
 use h5live_hsds::engine::{FolderEngine, MemoryEngine};
 use h5live_hsds::{HsdsOpenRequest, HsdsStore};
-use h5live_model::conformance::{self, ChecksumCoverage, DamagedStoreFixture, FaultyStoreFixture, StoreFixture};
+use h5live_model::conformance::{self, ChecksumCoverage, DamageableStoreFixture, FaultyStoreFixture, StoreFixture};
 use h5live_model::{Mode, Store};
 use parking_lot::Mutex;
 
@@ -50,16 +50,16 @@ fn files_below(folder: &Path) -> Vec<PathBuf> {
     files
 }
 
-impl DamagedStoreFixture for Folders {
-    fn files(&self) -> Vec<PathBuf> {
+impl DamageableStoreFixture for Folders {
+    fn closed_store_files(&self) -> Vec<PathBuf> {
         files_below(self.folder.path())
     }
 
-    fn open_damaged(&self) -> h5live_model::Result<HsdsStore> {
+    fn reopen_read_only(&self) -> h5live_model::Result<HsdsStore> {
         self.try_open(Mode::Read)
     }
 
-    fn checksums(&self) -> ChecksumCoverage {
+    fn checksum_coverage(&self) -> ChecksumCoverage {
         // The documents of HSDS have no place for them.
         ChecksumCoverage::None
     }
@@ -79,7 +79,7 @@ impl StoreFixture for Folders {
         self.open(Mode::Write)
     }
 
-    fn reader(&self, _: &HsdsStore) -> Option<HsdsStore> {
+    fn open_reader(&self, _: &HsdsStore) -> Option<HsdsStore> {
         Some(self.open(Mode::SwmrRead))
     }
 }
@@ -132,7 +132,7 @@ mod memory {
             HsdsStore::open(self.engine().reopen_writer(), &self.request(Mode::Write)).unwrap()
         }
 
-        fn reader(&self, _: &HsdsStore) -> Option<HsdsStore> {
+        fn open_reader(&self, _: &HsdsStore) -> Option<HsdsStore> {
             Some(HsdsStore::open(self.engine().reader(), &request(Mode::SwmrRead, "run")).unwrap())
         }
     }
@@ -142,7 +142,7 @@ mod memory {
             self.engine().fail_after(changes);
         }
 
-        fn recover(&self, died: HsdsStore) -> HsdsStore {
+        fn crash_and_reopen(&self, died: HsdsStore) -> HsdsStore {
             drop(died);
             self.engine().fail_after(None);
             HsdsStore::open(self.engine().reopen_writer(), &self.request(Mode::Write)).unwrap()

@@ -51,7 +51,7 @@ fn sample() -> MemoryEngine {
     let attribute = AttributeData {
         name: "title".into(),
         datatype: text(),
-        committed: None,
+        committed_datatype: None,
         dataspace: Dataspace::Scalar,
         value,
         creation_order: None,
@@ -81,7 +81,7 @@ fn read_all(engine: &MemoryEngine) -> bool {
                 true
             })
             .is_ok();
-        for value in values.iter().filter(|found| found.datatype.has_variable_length()) {
+        for value in values.iter().filter(|found| found.datatype.has_vlen()) {
             is_sound &= store.read_blobs(&[&value.value], &mut |_, _| {}).is_ok();
         }
         let Ok(data) = store.dataset(id) else {
@@ -92,7 +92,7 @@ fn read_all(engine: &MemoryEngine) -> bool {
             Ok(Some(chunk)) => {
                 let mut bytes = vec![0; (chunk.size as usize).min(1 << 20)];
                 let read = data.read(&chunk, 0, &mut bytes);
-                let is_text = data.spec().is_ok_and(|spec| spec.datatype.has_variable_length());
+                let is_text = data.spec().is_ok_and(|spec| spec.datatype.has_vlen());
                 let elements: Vec<&[u8]> = if is_text { bytes.chunks(16).collect() } else { Vec::new() };
                 read.is_ok() && store.read_blobs(&elements, &mut |_, _| {}).is_ok()
             }

@@ -206,7 +206,7 @@ fn a_thousand_datasets_are_described_in_few_waves() {
     let other = self::reader(&engine);
     let counted = added(&other, || {
         for (_, id) in names(&other) {
-            assert_eq!(other.info(id).unwrap().links, 1);
+            assert_eq!(other.info(id).unwrap().hard_link_count, 1);
         }
     });
     assert!(counted.gets <= 1000 && counted.waves <= 3, "{counted:?}");

@@ -41,7 +41,7 @@ pub fn attribute(name: Name, value: u8) -> AttributeData {
     AttributeData {
         name,
         datatype: Datatype::integer(1, ByteOrder::Little, Sign::Unsigned),
-        committed: None,
+        committed_datatype: None,
         dataspace: Dataspace::Scalar,
         value: vec![value],
         creation_order: None,
@@ -85,7 +85,7 @@ pub fn with_request<T>(folder: &TempDir, act: impl FnOnce(&dyn Maintenance, &Loc
         root: &root,
         options: &options,
         max_allocation: AllocationLimit::default(),
-        unfilter,
+        filter_engine: unfilter,
         registry: &registry,
     };
     let connector = HsdsFolderConnector::default();
@@ -255,7 +255,7 @@ fn the_option_of_a_location_makes_shards_and_no_option_reads_them() {
             if let Some((name, value)) = query.split_once('=') {
                 options.set(name, value).unwrap();
             }
-            let how = OpenRequest { mode, options: &options, unfilter: how.unfilter.clone(), ..*how };
+            let how = OpenRequest { mode, options: &options, filter_engine: how.filter_engine.clone(), ..*how };
             HsdsFolderConnector::default().open(&Location::from(folder.path().join("run")), &how).unwrap()
         })
     };
@@ -469,6 +469,6 @@ fn a_shard_that_is_not_there_is_a_finding_and_nothing_is_deleted() {
     let report = check(&folder);
     assert_eq!(report.findings.len(), 1);
     assert!(report.findings[0].to_string().contains("names this shard"), "{}", report.findings[0]);
-    let refused = with_request(&folder, |maintenance, at, how| maintenance.reclaim(at, how).unwrap_err());
+    let refused = with_request(&folder, |maintenance, at, how| maintenance.reclaim_unreachable(at, how).unwrap_err());
     assert!(refused.to_string().contains("nothing is deleted"), "{refused}");
 }

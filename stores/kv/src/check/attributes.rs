@@ -49,7 +49,7 @@ impl CheckedContainer<'_> {
         }
         match records.decode_attribute(name) {
             Ok(attribute) => {
-                if let Some(committed) = attribute.committed {
+                if let Some(committed) = attribute.committed_datatype {
                     self.check_committed(id, committed, Some(&attribute.datatype))?;
                 }
                 self.check_values(id, &attribute.datatype, &attribute.value, &mut |_| true)

@@ -13,7 +13,7 @@ impl CheckedContainer<'_> {
     /// Looks whether keys and values of a map are of its types, and counts them.
     pub(super) fn check_pairs(&mut self, id: ObjectId, spec: &MapSpec) -> Result<()> {
         let (state, order, mut number, mut bytes) =
-            (self.state, OrderPreservingKeyCodec::new(&spec.key), 0, Vec::new());
+            (self.state, OrderPreservingKeyCodec::new(&spec.key_type), 0, Vec::new());
         let values = MapValueStorage::of(spec, self.form);
         state.for_each_reentrant(&KeySpan::from(&key::map_records(id)), |key, value| -> Result<bool> {
             let Ok((_, RecordKey::MapRecord(ordered))) = EngineKey::parse(key) else { return Ok(!self.is_full()) };

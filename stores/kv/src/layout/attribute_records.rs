@@ -52,7 +52,7 @@ impl AttributeRecords {
         if let Some(order) = attribute.creation_order {
             records.insert(AttributeField::CreationOrder, encode_u64(order.into()));
         }
-        if let Some(committed) = attribute.committed {
+        if let Some(committed) = attribute.committed_datatype {
             records.insert(AttributeField::CommittedDatatype, oid::token(committed));
         }
         records.insert(AttributeField::Value, attribute.value.as_slice());
@@ -80,7 +80,7 @@ impl AttributeRecords {
         Ok(AttributeData {
             name,
             datatype,
-            committed: committed.transpose()?,
+            committed_datatype: committed.transpose()?,
             dataspace,
             value,
             creation_order: self.creation_order()?,

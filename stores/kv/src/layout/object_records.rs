@@ -76,8 +76,8 @@ impl MetadataRecords {
                 encode_properties(&DatatypeCreationProperties(object))?
             }
             ObjectKindSpec::Map(map) => {
-                records.insert(MetadataField::KeyDatatype, encode_datatype(&map.key)?);
-                records.insert(MetadataField::ValueDatatype, encode_datatype(&map.value)?);
+                records.insert(MetadataField::KeyDatatype, encode_datatype(&map.key_type)?);
+                records.insert(MetadataField::ValueDatatype, encode_datatype(&map.value_type)?);
                 encode_properties(&MapCreationProperties(object))?
             }
         };
@@ -153,7 +153,7 @@ impl MetadataRecords {
                 let MapCreationProperties(object) = decode_properties(properties)?;
                 let key = decode_datatype(self.require(MetadataField::KeyDatatype)?)?;
                 let value = decode_datatype(self.require(MetadataField::ValueDatatype)?)?;
-                (ObjectKindSpec::Map(Box::new(MapSpec { key, value })), object)
+                (ObjectKindSpec::Map(Box::new(MapSpec { key_type: key, value_type: value })), object)
             }
         };
         let large_attributes = extras.large_attributes;

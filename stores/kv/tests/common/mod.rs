@@ -185,7 +185,8 @@ pub fn object() -> impl Strategy<Value = ObjectSpec> {
         storage().prop_map(|links| ObjectKindSpec::Group(GroupSpec { links })),
         dataset().prop_map(|dataset| ObjectKindSpec::Dataset(Box::new(dataset))),
         datatype().prop_map(ObjectKindSpec::Datatype),
-        (datatype(), datatype()).prop_map(|(key, value)| ObjectKindSpec::Map(Box::new(MapSpec { key, value }))),
+        (datatype(), datatype())
+            .prop_map(|(key, value)| ObjectKindSpec::Map(Box::new(MapSpec { key_type: key, value_type: value }))),
     ];
     (body, storage(), any::<bool>(), any::<bool>()).prop_map(|(body, attributes, times, large_attributes)| ObjectSpec {
         body,

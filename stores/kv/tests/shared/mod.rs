@@ -66,7 +66,7 @@ impl<F: Fn(&str, Mode) -> KvStore> StoreFixture for StoreLab<F> {
         self.open(Mode::Write)
     }
 
-    fn reader(&self, _: &KvStore) -> Option<KvStore> {
+    fn open_reader(&self, _: &KvStore) -> Option<KvStore> {
         Some(self.open(Mode::SwmrRead))
     }
 }

@@ -71,7 +71,14 @@ pub(crate) fn dataset(datatype: Datatype, dims: &[u64], layout: Layout) -> Datas
 
 pub(crate) fn attribute(name: &str, value: u8) -> AttributeData {
     let (datatype, dataspace) = (number(), Dataspace::Scalar);
-    AttributeData { name: name.into(), datatype, committed: None, dataspace, value: vec![value], creation_order: None }
+    AttributeData {
+        name: name.into(),
+        datatype,
+        committed_datatype: None,
+        dataspace,
+        value: vec![value],
+        creation_order: None,
+    }
 }
 
 impl Container {
@@ -114,8 +121,11 @@ impl Container {
         let committed = make(root, "type", ObjectKindSpec::Datatype(number()));
         let typed = DatasetSpec { committed_datatype: Some(committed), ..dataset(number(), &[4], Layout::Contiguous) };
         let typed = make(root, "typed", ObjectKindSpec::Dataset(Box::new(typed)));
-        writer.set_attribute(typed, &AttributeData { committed: Some(committed), ..attribute("typed", 1) }).unwrap();
-        let map = make(root, "map", ObjectKindSpec::Map(Box::new(MapSpec { key: number(), value: number() })));
+        writer
+            .set_attribute(typed, &AttributeData { committed_datatype: Some(committed), ..attribute("typed", 1) })
+            .unwrap();
+        let map =
+            make(root, "map", ObjectKindSpec::Map(Box::new(MapSpec { key_type: number(), value_type: number() })));
         let put = |key: &'static [u8]| MapEdit::Put { key: MapKey::Bytes(key), value: &[9] };
         store.maps().unwrap().write(map, &[put(&[1]), put(&[2])]).unwrap();
         writer.commit(ObjectScope::All, PublishLevel::Visible).unwrap();

@@ -177,7 +177,7 @@ fn texts_of_maps_are_blobs_as_in_the_connector_and_are_in_their_records_in_older
                 KvStore::open(LongKeyEngine::new(engine.clone()), &request(Mode::Write, DurabilitySupport::Always, 6))
                     .unwrap();
         }
-        let map = MapSpec { key: number(), value: text_type() };
+        let map = MapSpec { key_type: number(), value_type: text_type() };
         let new = spec(ObjectKindSpec::Map(Box::new(map)));
         let map = store.create(&NewObject::linked(oid::ROOT, &"map".into(), &new)).unwrap();
         let put = |key: &'static [u8], value: &'static [u8]| MapEdit::Put { key: MapKey::Bytes(key), value };

@@ -6,7 +6,7 @@ use h5live_kv::engine::{Engine, LmdbEngine, LmdbOptions, LongKeyEngine, MemoryEn
 use h5live_kv::{KvStore, check_container};
 use std::path::PathBuf;
 
-use h5live_model::conformance::{self, ChecksumCoverage, DamagedStoreFixture, FaultyStoreFixture, StoreFixture};
+use h5live_model::conformance::{self, ChecksumCoverage, DamageableStoreFixture, FaultyStoreFixture, StoreFixture};
 use h5live_model::{AllocationLimit, DurabilitySupport, Mode, NoFilters, Store, StoreCheckOptions};
 use parking_lot::Mutex;
 
@@ -46,25 +46,25 @@ impl StoreFixture for DamagedFolders {
         self.open(Mode::Write).unwrap()
     }
 
-    fn reader(&self, _: &KvStore) -> Option<KvStore> {
+    fn open_reader(&self, _: &KvStore) -> Option<KvStore> {
         Some(self.open(Mode::SwmrRead).unwrap())
     }
 }
 
-impl DamagedStoreFixture for DamagedFolders {
-    fn files(&self) -> Vec<PathBuf> {
+impl DamageableStoreFixture for DamagedFolders {
+    fn closed_store_files(&self) -> Vec<PathBuf> {
         vec![self.0.path().join("x.kv/data.mdb")]
     }
 
-    fn open_damaged(&self) -> h5live_model::Result<KvStore> {
+    fn reopen_read_only(&self) -> h5live_model::Result<KvStore> {
         self.open(Mode::Read)
     }
 
-    fn checksums(&self) -> ChecksumCoverage {
+    fn checksum_coverage(&self) -> ChecksumCoverage {
         ChecksumCoverage::All
     }
 
-    fn is_found_by_check(&self) -> bool {
+    fn check_finds_damage(&self) -> bool {
         // A record whose key was changed is not where it is looked for.
         let options = LmdbOptions { map_size: 1 << 30, ..LmdbOptions::default() };
         let engine = LmdbEngine::open(&self.0.path().join("x.kv"), Mode::Read, &options).unwrap();
@@ -125,7 +125,7 @@ mod memory {
             self.open(self.engine().reopen_writer(), Mode::Write)
         }
 
-        fn reader(&self, _: &KvStore) -> Option<KvStore> {
+        fn open_reader(&self, _: &KvStore) -> Option<KvStore> {
             Some(self.open(self.engine().reader(), Mode::SwmrRead))
         }
     }
@@ -135,7 +135,7 @@ mod memory {
             self.engine().fail_after(changes);
         }
 
-        fn recover(&self, died: KvStore) -> KvStore {
+        fn crash_and_reopen(&self, died: KvStore) -> KvStore {
             drop(died);
             self.engine().fail_after(None);
             self.open(self.engine().reopen_writer(), Mode::Write)

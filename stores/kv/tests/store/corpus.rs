@@ -29,7 +29,7 @@ fn in_container(spec: ObjectSpec, forms: VlenAndReferenceSizes) -> ObjectSpec {
             let form = |datatype: &h5live_model::Datatype| {
                 datatype.with_vlen_and_reference_sizes(forms, STORED_VLEN_AND_REFERENCE_SIZES)
             };
-            ObjectKindSpec::Map(Box::new(MapSpec { key: form(&map.key), value: form(&map.value) }))
+            ObjectKindSpec::Map(Box::new(MapSpec { key_type: form(&map.key_type), value_type: form(&map.value_type) }))
         }
         group @ ObjectKindSpec::Group(_) => group,
     };

@@ -274,7 +274,7 @@ fn an_attribute() {
     let attribute = AttributeData {
         name: "ä".into(),
         datatype: text,
-        committed: Some(DATATYPE),
+        committed_datatype: Some(DATATYPE),
         dataspace: Dataspace::Scalar,
         value,
         creation_order: Some(5),
@@ -322,7 +322,7 @@ fn a_map() {
     let kind = VarLenKind::String { padding: StringPadding::NullTerminated, character_set: CharacterSet::Ascii };
     let text = Datatype::VarLen(VarLenType { kind, size: 20, base: Box::new(Datatype::default()) });
     let value = Datatype::integer(8, ByteOrder::Little, Sign::Unsigned);
-    let map = MapSpec { key: text.clone(), value };
+    let map = MapSpec { key_type: text.clone(), value_type: value };
     let spec = ObjectSpec { track_times: true, ..ObjectKindSpec::Map(Box::new(map)).into() };
     let records = MetadataRecords::of_object(&spec).unwrap();
     let found = |field| metadata_record(MAP, &records, field);

@@ -84,16 +84,16 @@ fn fill(store: &KvStore) {
     let attribute = AttributeData {
         name: "a".into(),
         datatype: byte(),
-        committed: Some(committed),
+        committed_datatype: Some(committed),
         dataspace: Dataspace::Scalar,
         value: vec![9],
         creation_order: None,
     };
     store.set_attribute(group, &attribute).unwrap();
-    let map = make(store, "map", ObjectKindSpec::Map(Box::new(MapSpec { key: byte(), value: byte() })));
+    let map = make(store, "map", ObjectKindSpec::Map(Box::new(MapSpec { key_type: byte(), value_type: byte() })));
     let edit = MapEdit::Put { key: MapKey::Bytes(&[7]), value: &[8] };
     store.maps().unwrap().write(map, &[edit]).unwrap();
-    let names = make(store, "names", ObjectKindSpec::Map(Box::new(MapSpec { key: byte(), value: text() })));
+    let names = make(store, "names", ObjectKindSpec::Map(Box::new(MapSpec { key_type: byte(), value_type: text() })));
     let edit = |key, value| MapEdit::Put { key: MapKey::Bytes(key), value };
     store.maps().unwrap().write(names, &[edit(&[1], b"one"), edit(&[2], b"")]).unwrap();
     store.commit(ObjectScope::All, PublishLevel::Visible).unwrap();

@@ -201,7 +201,7 @@ fn attribute(name: &str) -> Vec<u8> {
     let attribute = AttributeData {
         name: name.into(),
         datatype: Datatype::default(),
-        committed: None,
+        committed_datatype: None,
         dataspace: Dataspace::Scalar,
         value: vec![1],
         creation_order: None,
@@ -235,7 +235,7 @@ fn described() -> Vec<(&'static str, &'static str, Vec<u8>)> {
     };
     let group = timed(ObjectKindSpec::Group(GroupSpec::default()));
     let datatype = timed(ObjectKindSpec::Datatype(i32_type()));
-    let map = timed(ObjectKindSpec::Map(Box::new(MapSpec { key: i32_type(), value: i32_type() })));
+    let map = timed(ObjectKindSpec::Map(Box::new(MapSpec { key_type: i32_type(), value_type: i32_type() })));
     let mut all: Vec<_> = types().into_iter().map(|(name, t)| ("type", name, encode_datatype(&t).unwrap())).collect();
     all.extend(spaces.iter().map(|(name, space)| ("space", *name, encode_dataspace(space).unwrap())));
     all.extend(datasets().iter().map(|(name, spec)| ("dcpl", *name, properties_of(spec))));

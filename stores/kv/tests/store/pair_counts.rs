@@ -29,7 +29,10 @@ fn create_map(store: &KvStore, name: &str) -> ObjectId {
     let kind = VarLenKind::String { padding: StringPadding::NullTerminated, character_set: CharacterSet::Utf8 };
     let key = Datatype::VarLen(VarLenType { kind, size: 20, base: Box::default() });
     let value = Datatype::integer(1, Default::default(), Default::default());
-    let spec = ObjectSpec { body: ObjectKindSpec::Map(Box::new(MapSpec { key, value })), ..ObjectSpec::group() };
+    let spec = ObjectSpec {
+        body: ObjectKindSpec::Map(Box::new(MapSpec { key_type: key, value_type: value })),
+        ..ObjectSpec::group()
+    };
     store.writer().unwrap().create(&NewObject::linked(oid::ROOT, &name.into(), &spec)).unwrap()
 }
 

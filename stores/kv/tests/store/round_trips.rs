@@ -120,7 +120,7 @@ proptest! {
         let bytes = dataspace.element_count().unwrap() * u64::from(datatype.size());
         let value = (0..bytes).map(|byte| byte as u8).collect();
         let committed = committed.map(ObjectId);
-        let attribute = AttributeData { name: name.clone(), datatype, committed, dataspace, value, creation_order };
+        let attribute = AttributeData { name: name.clone(), datatype, committed_datatype: committed, dataspace, value, creation_order };
         let records = AttributeRecords::of_attribute(&attribute).unwrap();
         prop_assert_eq!(records.decode_attribute(name.clone()).unwrap(), attribute);
         for (field, value) in records.iter() {

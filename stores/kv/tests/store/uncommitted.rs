@@ -18,7 +18,7 @@ fn attribute(number: u32) -> AttributeData {
         name: format!("{number}").into(),
         datatype: Datatype::integer(1, Default::default(), Default::default()),
         dataspace: Dataspace::Simple(h5live_model::Shape::fixed(&[1024])),
-        committed: None,
+        committed_datatype: None,
         value: vec![1; 1024],
         creation_order: None,
     }

@@ -3,7 +3,7 @@
 use h5live_model::Error;
 
 use super::LogState;
-use crate::encode::EncodedEntry;
+use crate::encode::UnstagedEntry;
 use crate::entry::{EntryChange, RowShift};
 use crate::error::Result;
 use crate::logged_dataset::LoggedDataset;
@@ -32,7 +32,7 @@ impl LogState {
     pub(super) fn place_appended(&mut self) -> Result<Vec<RowShift>> {
         let mut shifts = Vec::new();
         for (number, rows) in self.appended.iter().filter(|(_, rows)| rows.has_rows_to_place()) {
-            let there = self.datasets.get(number).and_then(LoggedDataset::published_row_count).unwrap_or(0);
+            let there = self.datasets.get(number).and_then(LoggedDataset::published_first_dim).unwrap_or(0);
             let (of_dataset, end) = rows.assign_row_numbers(*number, there);
             if !rows.fits_max_extent(end) {
                 return Err(Error::Invalid(format!(
@@ -50,7 +50,7 @@ impl LogState {
         {
             // What is seen has an extent: later rows, also those of others, go behind it.
             if let Some(extent) = rows.unrecorded_extent() {
-                self.stage_entry(number, extent.len(), EncodedEntry::plain(EntryChange::Grow(extent), &[]))?;
+                self.stage_entry(number, extent.len(), UnstagedEntry::plain(EntryChange::Grow(extent), &[]))?;
             }
             if let Some(dataset) = self.datasets.get_mut(&number) {
                 dataset.shift_rows(&shifts);

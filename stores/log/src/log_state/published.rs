@@ -65,11 +65,16 @@ impl LogState {
     ///
     /// # Errors
     /// As [`LogState::open`].
-    pub fn read_published(&mut self, writes: bool, last_orders: &[Option<u64>], limit: AllocationLimit) -> Result<()> {
+    pub fn read_published(
+        &mut self,
+        skip_own_file: bool,
+        last_orders: &[Option<u64>],
+        limit: AllocationLimit,
+    ) -> Result<()> {
         for number in 0..self.files.len() {
-            let is_own = writes && number == self.own;
-            let is_known = last_orders.get(number) == Some(&Some(self.files[number].last_order));
-            if !is_own && !is_known && self.files[number].catch_up()? {
+            let is_own = skip_own_file && number == self.own;
+            let is_known = last_orders.get(number) == Some(&Some(self.files[number].last_batch_order));
+            if !is_own && !is_known && self.files[number].detect_unread_entries()? {
                 self.read_batches(number, limit)?;
             }
         }
@@ -80,14 +85,14 @@ impl LogState {
     /// Reads the batches of a file that are published and not known. They wait.
     pub(super) fn read_batches(&mut self, number: usize, limit: AllocationLimit) -> Result<()> {
         let (files, waiting) = (&mut self.files, &mut self.waiting);
-        files[number].read_batches(limit, |batch| {
+        files[number].read_new_batches(limit, |batch| {
             waiting.push(batch);
             Ok(())
         })
     }
 
     /// The number of batches that wait and have an order up to `last`.
-    pub fn waiting_batches_up_to(&self, last: u64) -> usize {
+    pub fn waiting_batch_count_up_to(&self, last: u64) -> usize {
         self.waiting.iter().filter(|batch| batch.order <= last).count()
     }
 
@@ -104,13 +109,13 @@ impl LogState {
         let mut ready: VecDeque<_> = self.waiting.extract_if(.., |batch| batch.order <= last).collect();
         let mut taken = Ok(());
         while let Some(batch) = ready.front_mut() {
-            let count = batch.entries.iter().position(|(rank, row)| {
-                let order = if self.mutant.violates(LogMutant::IgnoredOrders) { 0 } else { row.order };
-                taken = self.push(*rank, IndexTableRow { order, ..row.clone() }).map(drop);
+            let count = batch.ranks_and_entries.iter().position(|(rank, row)| {
+                let order = if self.mutant.violates(LogMutant::IgnoredOrders) { 0 } else { row.batch_order };
+                taken = self.push(*rank, IndexTableRow { batch_order: order, ..row.clone() }).map(drop);
                 taken.is_err()
             });
             if let Some(count) = count {
-                batch.entries.drain(..count);
+                batch.ranks_and_entries.drain(..count);
                 break;
             }
             ready.pop_front();

@@ -7,10 +7,10 @@ use parking_lot::RwLockWriteGuard;
 
 use super::{LogOpenRequest, LogSession};
 use crate::anchor::AnchoredDataset;
-use crate::index_table::NOT_ENDED;
+use crate::index_table::UNENDED_BATCH_ORDER;
 use crate::log_state::LogState;
 use crate::multi_writer_files::{AppendLock, MainFileUse, MultiWriterFiles};
-use crate::subfile_opener::{as_model_error, has_live_writer, subfile_count};
+use crate::subfile_opener::{has_live_writer, into_model_error, subfile_count};
 
 impl LogSession {
     /// A session that writes beside others. It appends to the subfile with the number `own`, which `state` has; `inner`
@@ -25,8 +25,8 @@ impl LogSession {
         how: LogOpenRequest,
     ) -> Result<Self> {
         let mut session = LogSession::new(inner, Some(files), state, how)?;
-        session.described.mode = Mode::SwmrWrite;
-        session.described.capabilities.supports_live_reads = true;
+        session.info.mode = Mode::SwmrWrite;
+        session.info.capabilities.supports_live_reads = true;
         session.has_joined = true;
         Ok(session)
     }
@@ -37,8 +37,8 @@ impl LogSession {
     ///
     /// # Errors
     /// As [`LogSession::catch_up`].
-    pub fn catch_up_for(&self, anchor: &AnchoredDataset) -> Result<()> {
-        let is_resized = matches!(anchor.spec.layout, Layout::Chunked(_)) && !self.made.lock().contains(&anchor.id);
+    pub fn catch_up_if_needed(&self, anchor: &AnchoredDataset) -> Result<()> {
+        let is_resized = matches!(anchor.spec.layout, Layout::Chunked(_)) && !self.made.lock().contains(&anchor.number);
         if is_resized || self.state.read().has_read_other_files() {
             self.catch_up()?;
         }
@@ -65,7 +65,7 @@ impl LogSession {
         else {
             return Ok(None);
         };
-        let lock = files.lock_appends().map_err(as_model_error)?;
+        let lock = files.lock_appends().map_err(into_model_error)?;
         self.catch_up()?;
         Ok(Some(lock))
     }
@@ -74,7 +74,7 @@ impl LogSession {
     pub(super) fn next_order(&self) -> Result<(u64, RwLockWriteGuard<'_, LogState>)> {
         let Some(files) = self.files.as_ref().filter(|_| self.has_joined) else {
             let state = self.state.write();
-            let order = state.last_batch_order().checked_add(1).filter(|order| *order < NOT_ENDED);
+            let order = state.last_batch_order().checked_add(1).filter(|order| *order < UNENDED_BATCH_ORDER);
             let order = order.ok_or_else(|| Error::Invalid("the log has the highest order of a batch".to_owned()))?;
             return Ok((order, state));
         };
@@ -83,7 +83,7 @@ impl LogSession {
                 let state = self.state.read();
                 (state.own().number, state.last_batch_order(), state.has_read_other_files())
             };
-            let Some(order) = files.take_next_batch_order(own, last, knows_all).map_err(as_model_error)? else {
+            let Some(order) = files.take_next_batch_order(own, last, knows_all).map_err(into_model_error)? else {
                 self.catch_up()?;
                 continue;
             };
@@ -112,27 +112,28 @@ impl LogSession {
         self.save_table()?;
         // Objects that never got a link are forgotten.
         drop(self.turn.lock().take());
-        let mut lease = files.lease().map_err(as_model_error)?;
+        let mut lease = files.lease().map_err(into_model_error)?;
         let (own, subfile) = self.own_file();
         // Whoever joins finds this writer, or finds it gone.
         subfile.close()?;
-        let group = self.state.read().main_group();
+        let group = self.state.read().main_log_group();
         self.inner.refresh(ObjectScope::Objects(&[group]))?;
         let count = subfile_count(&*self.inner, group)?;
         let is_in_use = |number: u32| has_live_writer(files.open_subfile(number, Mode::Read, false));
         // Writers often leave in the order in which they came: those that came next are still there.
-        let usage = if (own + 1..=count).chain(1..own).any(is_in_use) { MainFileUse::Turn } else { MainFileUse::Last };
-        if usage == MainFileUse::Last {
+        let usage =
+            if (own + 1..=count).chain(1..own).any(is_in_use) { MainFileUse::Turn } else { MainFileUse::LastWriter };
+        if usage == MainFileUse::LastWriter {
             for number in 1..=count {
                 files
                     .open_subfile(number, Mode::SwmrWrite, false)
                     .and_then(|file| Ok(file.close()?))
-                    .map_err(as_model_error)?;
+                    .map_err(into_model_error)?;
             }
         }
-        let main = lease.open_main(usage).map_err(as_model_error)?;
+        let main = lease.open_main(usage).map_err(into_model_error)?;
         self.update_anchors(&*main)?;
         // Not before: meanwhile the file is in use.
-        lease.end().map_err(as_model_error)
+        lease.end().map_err(into_model_error)
     }
 }

@@ -13,7 +13,7 @@ impl LogSession {
     /// # Errors
     /// If the log is damaged; errors of the store beneath.
     pub fn catch_up(&self) -> Result<bool> {
-        let follows = self.has_joined || self.described.mode == Mode::SwmrRead;
+        let follows = self.has_joined || self.info.mode == Mode::SwmrRead;
         if !follows || self.layout == LogLayout::LogVol {
             return Ok(false);
         }
@@ -31,9 +31,9 @@ impl LogSession {
     /// published. Returns the order up to which no batch is missing that comes before one that waits.
     fn read_up_to(&self, state: &mut LogState, last: u64) -> Result<u64> {
         loop {
-            let before = [last, u64::MAX].map(|last| state.waiting_batches_up_to(last));
+            let before = [last, u64::MAX].map(|last| state.waiting_batch_count_up_to(last));
             self.read_published(state)?;
-            match [last, u64::MAX].map(|last| state.waiting_batches_up_to(last)) {
+            match [last, u64::MAX].map(|last| state.waiting_batch_count_up_to(last)) {
                 // Nobody publishes at this moment.
                 after if after == before => return Ok(u64::MAX),
                 [after, _] if after == before[0] => return Ok(last),
@@ -44,12 +44,12 @@ impl LogSession {
 
     /// Reads what others have published in all files, those that are new first.
     fn read_published(&self, state: &mut LogState) -> Result<()> {
-        let group = state.main_group();
+        let group = state.main_log_group();
         // Before the files: what is published after this look has a higher number.
         let last_orders = self.files.as_ref().filter(|_| self.has_joined).map(|files| files.last_batch_orders());
         self.inner.refresh(ObjectScope::Objects(&[group]))?;
         let mut subfiles = SubfileOpener::for_following(self.files.as_deref());
-        subfiles.add_new(&*self.inner, group, state, self.max_allocation)?;
+        subfiles.add_unopened_subfiles(&*self.inner, group, state, self.max_allocation)?;
         state.read_published(self.has_joined, &last_orders.unwrap_or_default(), self.max_allocation)
     }
 }

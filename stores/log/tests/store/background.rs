@@ -72,7 +72,7 @@ impl Storage for GatedStorage {
 fn open(storage: &Arc<GatedStorage>, mode: Mode) -> LogStore {
     let file = NativeFile::open_storage(storage.clone(), &OpenOptions { mode, ..OpenOptions::default() }).unwrap();
     let options = Log { staging: STAGING as u64, ..Log::default() };
-    LogStore::open(Arc::new(file), None, LogOpenRequest::new(options)).unwrap()
+    LogStore::open_or_create(Arc::new(file), None, LogOpenRequest::new(options)).unwrap()
 }
 
 /// A new log with a dataset of rows.

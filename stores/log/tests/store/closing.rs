@@ -51,7 +51,7 @@ fn open(storage: &Arc<FullStorage>, mode: Mode) -> LogStore {
     let options = OpenOptions { mode, take_over: true, ..OpenOptions::default() };
     let file = NativeFile::open_storage(storage.clone(), &options).unwrap();
     let options = Log { min_log_size: 4 << 10, max_log_size: 64 << 10, ..Log::default() };
-    LogStore::open(Arc::new(file), None, LogOpenRequest::new(options)).unwrap()
+    LogStore::open_or_create(Arc::new(file), None, LogOpenRequest::new(options)).unwrap()
 }
 
 fn create(store: &LogStore, name: &str) -> Arc<dyn ChunkStore> {

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use h5live_checker::file::{CheckOptions, check_path_with};
 use h5live_log::{Log, LogLayout, LogOpenRequest, LogStore};
-use h5live_model::conformance::{self, ChecksumCoverage, DamagedStoreFixture, StoreFixture};
+use h5live_model::conformance::{self, ChecksumCoverage, DamageableStoreFixture, StoreFixture};
 use h5live_model::{Mode, Store};
 use h5live_native::{NativeFile, OpenOptions};
 
@@ -27,7 +27,7 @@ impl LogFiles {
 
     fn open(&self, mode: Mode) -> LogStore {
         let file = NativeFile::open(&self.last(), &OpenOptions { mode, ..Default::default() }).unwrap();
-        LogStore::open(Arc::new(file), None, LogOpenRequest::new(self.options.clone())).unwrap()
+        LogStore::open_or_create(Arc::new(file), None, LogOpenRequest::new(self.options.clone())).unwrap()
     }
 }
 
@@ -47,22 +47,22 @@ impl StoreFixture for LogFiles {
         self.open(Mode::Write)
     }
 
-    fn reader(&self, writer: &LogStore) -> Option<LogStore> {
+    fn open_reader(&self, writer: &LogStore) -> Option<LogStore> {
         writer.session().capabilities.supports_live_reads.then(|| self.open(Mode::SwmrRead))
     }
 }
 
-impl DamagedStoreFixture for LogFiles {
-    fn files(&self) -> Vec<PathBuf> {
+impl DamageableStoreFixture for LogFiles {
+    fn closed_store_files(&self) -> Vec<PathBuf> {
         vec![self.last()]
     }
 
-    fn open_damaged(&self) -> h5live_model::Result<LogStore> {
+    fn reopen_read_only(&self) -> h5live_model::Result<LogStore> {
         let file = NativeFile::open(&self.last(), &OpenOptions { mode: Mode::Read, ..OpenOptions::default() })?;
-        LogStore::open(Arc::new(file), None, LogOpenRequest::new(self.options.clone()))
+        LogStore::open_or_create(Arc::new(file), None, LogOpenRequest::new(self.options.clone()))
     }
 
-    fn checksums(&self) -> ChecksumCoverage {
+    fn checksum_coverage(&self) -> ChecksumCoverage {
         ChecksumCoverage::All
     }
 }

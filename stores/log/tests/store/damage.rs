@@ -19,12 +19,12 @@ fn native(path: &Path, mode: Mode) -> Arc<dyn Store> {
 }
 
 fn open(path: &Path, mode: Mode) -> Result<LogStore, h5live_model::Error> {
-    LogStore::open(native(path, mode), None, LogOpenRequest::new(Log::default()))
+    LogStore::open_or_create(native(path, mode), None, LogOpenRequest::new(Log::default()))
 }
 
 fn open_bytes(bytes: Vec<u8>) -> Result<LogStore, h5live_model::Error> {
     let file = NativeFile::open_storage(Arc::new(MemoryStorage::from(bytes)), &OpenOptions::default())?;
-    LogStore::open(Arc::new(file), None, LogOpenRequest::new(Log::default()))
+    LogStore::open_or_create(Arc::new(file), None, LogOpenRequest::new(Log::default()))
 }
 
 fn find(store: &dyn Store, group: ObjectId, name: &str) -> ObjectId {
@@ -121,7 +121,7 @@ fn error_of(store: &LogStore, number: usize, part: usize) -> Option<h5live_model
 fn entries_in(path: &Path) -> std::ops::Range<usize> {
     let store = native(path, Mode::Read);
     let log = store.dataset(find(&*store, group_of_log(&*store), "log_1")).unwrap();
-    let begin = log.locate(&ChunkCoord::origin(1)).unwrap().unwrap().offset.unwrap() as usize;
+    let begin = log.locate(&ChunkCoord::origin(1)).unwrap().unwrap().file_offset.unwrap() as usize;
     let end = store.attribute(log.id(), &Name::from("end")).unwrap().unwrap();
     begin..begin + u64::from_le_bytes(end.value.try_into().unwrap()) as usize
 }
@@ -269,7 +269,7 @@ fn attribute(name: &str) -> AttributeData {
     AttributeData {
         name: Name::from(name),
         datatype: Datatype::integer(8, ByteOrder::Little, Sign::Signed),
-        committed: None,
+        committed_datatype: None,
         dataspace: Dataspace::Scalar,
         value: vec![0; 8],
         creation_order: None,
@@ -329,8 +329,8 @@ fn a_filtered_dataset_that_another_program_has_added_is_read() {
     file.dataset(id).unwrap().write_whole(&ChunkCoord::new(&[0, 0]), 0, &stored).unwrap();
     file.close().unwrap();
     drop(file);
-    let request = LogOpenRequest { unfilter: Arc::new(Minus), ..LogOpenRequest::new(Log::default()) };
-    let store = LogStore::open(native(&path, Mode::Read), None, request).unwrap();
+    let request = LogOpenRequest { filter_engine: Arc::new(Minus), ..LogOpenRequest::new(Log::default()) };
+    let store = LogStore::open_or_create(native(&path, Mode::Read), None, request).unwrap();
     let data = dataset(&store, "added").unwrap();
     let chunk = data.locate(&ChunkCoord::new(&[0, 0])).unwrap().unwrap();
     assert_eq!((chunk.size, chunk.filter_mask), (16, 0));

@@ -58,7 +58,7 @@ fn open(storage: impl h5live_cache::Storage + 'static, mode: Mode) -> LogStore {
     let options = OpenOptions { mode, take_over: true, ..OpenOptions::default() };
     let file = NativeFile::open_storage(Arc::new(storage), &options).unwrap();
     let options = Log { staging: 64, min_log_size: 512, max_log_size: 512, ..Log::default() };
-    LogStore::open(Arc::new(file), None, LogOpenRequest::new(options)).unwrap()
+    LogStore::open_or_create(Arc::new(file), None, LogOpenRequest::new(options)).unwrap()
 }
 
 /// What a writer of batches does to its storage. A mark says how many batches are acknowledged.

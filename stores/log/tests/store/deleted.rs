@@ -11,7 +11,7 @@ use h5live_native::{MemoryStorage, NativeFile, OpenOptions};
 
 fn open(storage: &Arc<MemoryStorage>, mode: Mode, layout: LogLayout) -> LogStore {
     let file = NativeFile::open_storage(storage.clone(), &OpenOptions { mode, ..OpenOptions::default() }).unwrap();
-    LogStore::open(Arc::new(file), None, LogOpenRequest::new(Log { layout, ..Log::default() })).unwrap()
+    LogStore::open_or_create(Arc::new(file), None, LogOpenRequest::new(Log { layout, ..Log::default() })).unwrap()
 }
 
 fn spec(dims: &[u64], max: &[u64]) -> ObjectSpec {
@@ -107,7 +107,7 @@ fn a_dataset_that_is_removed_before_a_commit_does_not_fail_it() {
                 let attribute = AttributeData {
                     name: Name::from("large"),
                     datatype: Datatype::integer(1, ByteOrder::Little, Sign::Unsigned),
-                    committed: None,
+                    committed_datatype: None,
                     dataspace: Dataspace::Simple(Shape::fixed(&[600])),
                     value: vec![0xAA; 600],
                     creation_order: None,

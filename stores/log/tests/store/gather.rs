@@ -34,12 +34,12 @@ fn positions(table: &Table) -> impl Iterator<Item = usize> {
 
 fn open(storage: Arc<dyn Storage>, mode: Mode, options: &Log) -> LogStore {
     let file = NativeFile::open_storage(storage, &OpenOptions { mode, ..OpenOptions::default() }).unwrap();
-    LogStore::open(Arc::new(file), None, LogOpenRequest::new(options.clone())).unwrap()
+    LogStore::open_or_create(Arc::new(file), None, LogOpenRequest::new(options.clone())).unwrap()
 }
 
 fn open_path(path: &Path, mode: Mode) -> LogStore {
     let file = NativeFile::open(path, &OpenOptions { mode, ..OpenOptions::default() }).unwrap();
-    LogStore::open(Arc::new(file), None, LogOpenRequest::new(Log::default())).unwrap()
+    LogStore::open_or_create(Arc::new(file), None, LogOpenRequest::new(Log::default())).unwrap()
 }
 
 fn open_data(store: &LogStore) -> Arc<dyn ChunkStore> {

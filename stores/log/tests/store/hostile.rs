@@ -26,7 +26,7 @@ fn open(bytes: Vec<u8>, mode: Mode) -> Result<LogStore, h5live_model::Error> {
 fn open_with_limit(bytes: Vec<u8>, mode: Mode, limit: u64) -> Result<LogStore, h5live_model::Error> {
     let options = OpenOptions { mode, ..OpenOptions::default() };
     let file = NativeFile::open_storage(Arc::new(MemoryStorage::from(bytes)), &options)?;
-    LogStore::open(
+    LogStore::open_or_create(
         Arc::new(file),
         None,
         LogOpenRequest { max_allocation: AllocationLimit::new(limit), ..LogOpenRequest::new(small()) },
@@ -44,7 +44,7 @@ fn log_file(is_closed: bool) -> Vec<u8> {
     let options = OpenOptions { mode: Mode::SwmrWrite, ..OpenOptions::default() };
     drop(NativeFile::open(&path, &OpenOptions { mode: Mode::CreateNew, ..OpenOptions::default() }).unwrap());
     let file = NativeFile::open(&path, &options).unwrap();
-    let store = LogStore::open(Arc::new(file), None, LogOpenRequest::new(small())).unwrap();
+    let store = LogStore::open_or_create(Arc::new(file), None, LogOpenRequest::new(small())).unwrap();
     let writer = store.writer().unwrap();
     for (name, dims) in [("a", [6u64, 4]), ("b", [0, 8])] {
         let spec = DatasetSpec {

@@ -20,7 +20,7 @@ fn log_vol() -> Log {
 }
 
 fn open_with(path: &Path, mode: Mode, options: Log) -> Result<LogStore, Error> {
-    LogStore::open(Arc::new(native(path, mode)), None, LogOpenRequest::new(options))
+    LogStore::open_or_create(Arc::new(native(path, mode)), None, LogOpenRequest::new(options))
 }
 
 fn open(path: &Path, mode: Mode) -> LogStore {
@@ -86,7 +86,7 @@ fn write_as_in_the_sample(path: &Path) {
     let units = AttributeData {
         name: Name::from("units"),
         datatype: i32le(),
-        committed: None,
+        committed_datatype: None,
         dataspace: Dataspace::Scalar,
         value: bytes_of([7]),
         creation_order: None,
@@ -188,7 +188,7 @@ fn later_data_lies_behind_earlier_data_also_where_space_was_freed() {
         let large = AttributeData {
             name: Name::from(format!("large {}", round % 3).as_str()),
             datatype: i32le(),
-            committed: None,
+            committed_datatype: None,
             dataspace: Dataspace::Simple(Shape::fixed(&[2000])),
             value: vec![1; 8000],
             creation_order: None,
@@ -207,7 +207,7 @@ fn later_data_lies_behind_earlier_data_also_where_space_was_freed() {
     {
         let LinkTarget::Hard(id) = link.target else { panic!("a hard link") };
         let chunk = file.dataset(id).unwrap().locate(&ChunkCoord::origin(1)).unwrap().unwrap();
-        places.push(chunk.offset.unwrap());
+        places.push(chunk.file_offset.unwrap());
     }
     assert_eq!(places.len(), 40);
     assert!(places.is_sorted(), "{places:?}");

@@ -28,7 +28,7 @@ fn open(storage: impl Storage + 'static, mode: Mode) -> Result<LogStore, Error> 
     let file = NativeFile::open_storage(Arc::new(storage), &options)?;
     let options = Log { layout: LogLayout::LogVol, staging: 24, ..Log::default() };
     let max_allocation = AllocationLimit::new(1 << 20);
-    LogStore::open(Arc::new(file), None, LogOpenRequest { max_allocation, ..LogOpenRequest::new(options) })
+    LogStore::open_or_create(Arc::new(file), None, LogOpenRequest { max_allocation, ..LogOpenRequest::new(options) })
 }
 
 fn growing() -> DatasetSpec {
@@ -161,7 +161,7 @@ fn metadata_logs(image: &[u8]) -> Vec<(usize, usize)> {
     let member = |number: u32| hard(file.link(group, &Name::from(format!("_md_{number}").as_str())).unwrap());
     let place = |id| {
         let chunk = file.dataset(id).unwrap().locate(&ChunkCoord::origin(1)).unwrap().unwrap();
-        let begin = chunk.offset.unwrap() as usize;
+        let begin = chunk.file_offset.unwrap() as usize;
         (begin, begin + chunk.size as usize)
     };
     (0..).map_while(member).map(place).collect()

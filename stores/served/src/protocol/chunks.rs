@@ -100,7 +100,7 @@ message! {
 }
 
 fn new_chunk() -> StoredChunk {
-    StoredChunk { coord: ChunkCoord::default(), offset: None, size: 0, filter_mask: 0 }
+    StoredChunk { coord: ChunkCoord::default(), file_offset: None, size: 0, filter_mask: 0 }
 }
 
 fn wire_coord(w: &mut impl Wire, coord: &mut ChunkCoord) -> Result<()> {
@@ -112,7 +112,7 @@ fn wire_coord(w: &mut impl Wire, coord: &mut ChunkCoord) -> Result<()> {
 
 fn wire_chunk<W: Wire>(w: &mut W, chunk: &mut StoredChunk) -> Result<()> {
     wire_coord(w, &mut chunk.coord)?;
-    wire_option(w, "has an offset", &mut chunk.offset, || 0, |w, offset| w.u64("offset", offset))?;
+    wire_option(w, "has an offset", &mut chunk.file_offset, || 0, |w, offset| w.u64("offset", offset))?;
     w.u64("size", &mut chunk.size)?;
     w.u32("filter mask", &mut chunk.filter_mask)
 }

@@ -64,13 +64,13 @@ impl ObjectRecord {
 }
 
 fn wire_info(w: &mut impl Wire, info: &mut ObjectInfo) -> Result<()> {
-    w.u32("hard links", &mut info.links)?;
+    w.u32("hard links", &mut info.hard_link_count)?;
     wire_option(w, "has times", &mut info.times, ObjectTimes::default, |w, times| {
         let all = [&mut times.access, &mut times.modification, &mut times.change, &mut times.birth];
         all.into_iter().try_for_each(|time| w.i64("time", time))
     })?;
     wire_option(w, "has a comment", &mut info.comment, Name::default, |w, comment| wire_name(w, "comment", comment))?;
-    wire_entry_storage(w, &mut info.attributes)
+    wire_entry_storage(w, &mut info.attribute_storage)
 }
 
 const HARD: u8 = 0;
@@ -120,7 +120,7 @@ pub(super) fn wire_attributes<W: Wire>(w: &mut W, attributes: &mut Vec<Attribute
     let new = || AttributeData {
         name: Name::default(),
         datatype: Datatype::default(),
-        committed: None,
+        committed_datatype: None,
         dataspace: Dataspace::Scalar,
         value: Vec::new(),
         creation_order: None,
@@ -131,7 +131,9 @@ pub(super) fn wire_attributes<W: Wire>(w: &mut W, attributes: &mut Vec<Attribute
 fn wire_attribute<W: Wire>(w: &mut W, attribute: &mut AttributeData) -> Result<()> {
     wire_name(w, "name", &mut attribute.name)?;
     wire_datatype(w, &mut attribute.datatype)?;
-    wire_option(w, "committed type", &mut attribute.committed, no_id, |w, id| wire_id(w, "committed type", id))?;
+    wire_option(w, "committed type", &mut attribute.committed_datatype, no_id, |w, id| {
+        wire_id(w, "committed type", id)
+    })?;
     wire_dataspace(w, &mut attribute.dataspace)?;
     wire_option(w, "has an order", &mut attribute.creation_order, || 0, |w, order| w.u16("creation order", order))?;
     wire_blob(w, "value", &mut attribute.value)?;

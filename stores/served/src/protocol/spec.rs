@@ -148,8 +148,8 @@ fn wire_body(w: &mut impl Wire, body: &mut ObjectKindSpec) -> Result<()> {
         ObjectKindSpec::Dataset(dataset) => wire_dataset(w, dataset),
         ObjectKindSpec::Datatype(datatype) => wire_datatype(w, datatype),
         ObjectKindSpec::Map(map) => {
-            wire_datatype(w, &mut map.key)?;
-            wire_datatype(w, &mut map.value)
+            wire_datatype(w, &mut map.key_type)?;
+            wire_datatype(w, &mut map.value_type)
         }
     }
 }

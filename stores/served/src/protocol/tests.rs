@@ -74,7 +74,7 @@ fn objects() -> ObjectsAnswer {
     let attribute = AttributeData {
         name: "é".into(),
         datatype: Datatype::integer(2, ByteOrder::Little, Sign::Unsigned),
-        committed: Some(ObjectId(5)),
+        committed_datatype: Some(ObjectId(5)),
         dataspace: Dataspace::Simple(Shape::fixed(&[2])),
         value: vec![1, 2, 3, 4],
         creation_order: Some(9),
@@ -83,7 +83,7 @@ fn objects() -> ObjectsAnswer {
         id: ObjectId(1 << 100),
         spec,
         info: ObjectInfo {
-            links: 2,
+            hard_link_count: 2,
             times: Some(ObjectTimes::default()),
             comment: Some("c".into()),
             ..Default::default()
@@ -99,7 +99,7 @@ fn objects() -> ObjectsAnswer {
 }
 
 fn chunks() -> ChunksAnswer {
-    let chunk = StoredChunk { coord: ChunkCoord::new(&[1, 2]), offset: Some(7), size: 3, filter_mask: 1 };
+    let chunk = StoredChunk { coord: ChunkCoord::new(&[1, 2]), file_offset: Some(7), size: 3, filter_mask: 1 };
     let there = ChunkAnswer { chunk: Some(chunk), bytes: vec![1, 2, 3] };
     ChunksAnswer { chunks: vec![there, ChunkAnswer::default()] }
 }

@@ -10,7 +10,7 @@ pub struct DamagedPart {
     /// The path of the object that it belongs to, if it belongs to one.
     pub path: Option<String>,
     /// A word for the kind of fault, for programs.
-    pub kind: &'static str,
+    pub fault_kind: &'static str,
     /// What is wrong.
     pub cause: String,
 }
@@ -28,7 +28,7 @@ impl DamagedPart {
             }
             source = Error::source(error);
         }
-        DamagedPart { path: found.path.clone(), kind: found.kind, cause }
+        DamagedPart { path: found.path.clone(), fault_kind: found.kind, cause }
     }
 }
 

@@ -36,13 +36,13 @@ impl ReplayCommand {
     /// As [`crate::error::Error`] says.
     pub fn run(self) -> Result<CommandOutcome> {
         let path = self.file;
-        let file = File::open(&path).map_err(|source| Error::Path { path: path.clone(), source })?;
+        let file = File::open(&path).map_err(|source| Error::Io { path: path.clone(), source })?;
         let loaded = Counterexample::load(BufReader::new(file));
         let (trace, found) = loaded.map_err(|source| Error::Counterexample { path, source })?;
         let story = CounterexampleLog::new(&trace, &found);
         if let Some(path) = self.svg {
             let new = TempOutput::create_for(&path, self.force.replaces_file)?;
-            std::fs::write(new.path(), story.to_svg()).map_err(|source| Error::Path { path, source })?;
+            std::fs::write(new.path(), story.to_svg()).map_err(|source| Error::Io { path, source })?;
             new.persist()?;
             return Ok(CommandOutcome::Clean);
         }

@@ -44,7 +44,7 @@ fn print_text(
         out.line(format_args!("unused: {text}; `h5live repair --reclaim` deletes it"))?;
     }
     print_unchecksummed(out, location, report.unchecksummed_bytes.unwrap_or(0))?;
-    let unverified = UnverifiedCounts { chunks: report.unverifiable_chunks, datasets: 0 };
+    let unverified = UnverifiedCounts { chunks: report.unverifiable_chunks, datasets_with_data_elsewhere: 0 };
     let verdict = match report.findings.len() {
         0 => verdict_without_findings(unverified, data),
         n if report.has_max_findings() => format!("{}, the check ended there", counted(n, "finding")),

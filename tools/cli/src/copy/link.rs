@@ -10,7 +10,7 @@ use crate::open;
 
 /// A domain that is to be made, whose datasets have their chunks in a native file.
 #[derive(Debug)]
-pub struct ChunkLinkedDomain {
+pub struct ChunkLinkPlan {
     location: Location,
     file_uri: String,
     opened: LastOpenedStore,
@@ -26,25 +26,25 @@ pub struct ChunkLinker {
     copied: Vec<(String, &'static str)>,
 }
 
-impl ChunkLinkedDomain {
+impl ChunkLinkPlan {
     /// A domain at `to`, by sessions of which `opened` keeps the last one, with chunks of the file at `from`.
     ///
     /// # Errors
-    /// [`Error::Location`] if one of them is something else, or they are in two buckets.
+    /// [`Error::OpenFailed`] if one of them is something else, or they are in two buckets.
     pub fn new(from: &Location, to: &Location, opened: Option<&LastOpenedStore>) -> Result<Self> {
         let file = open::native_file_path(from)?.map_or_else(|| from.clone(), Location::Path);
-        let file_uri = open::in_object_store(to, |domain| Ok(h5live_hsds::native_file_uri(domain, &file)?))?;
-        Ok(ChunkLinkedDomain { location: to.clone(), file_uri, opened: opened.cloned().unwrap_or_default() })
+        let file_uri = open::with_hsds_location(to, |domain| Ok(h5live_hsds::native_file_uri(domain, &file)?))?;
+        Ok(ChunkLinkPlan { location: to.clone(), file_uri, opened: opened.cloned().unwrap_or_default() })
     }
 
     /// The links of the domain, which was made by such a session.
     ///
     /// # Errors
-    /// [`Error::Location`] if the domain cannot read the file.
+    /// [`Error::OpenFailed`] if the domain cannot read the file.
     pub fn into_chunk_linker(self) -> Result<ChunkLinker> {
         let location = self.location.to_string();
-        let failed = |source: OpenError| Error::Location { location, source: Box::new(source) };
-        let store = self.opened.last().ok_or(OpenError::Url("this is no domain".to_owned()));
+        let failed = |source: OpenError| Error::OpenFailed { location, source: Box::new(source) };
+        let store = self.opened.last().ok_or(OpenError::InvalidLocation("this is no domain".to_owned()));
         let found = store.and_then(|store| Ok((store.probe_native_file(&self.file_uri)?, store)));
         let (file, store) = found.map_err(failed)?;
         Ok(ChunkLinker { store, file, linked: 0, copied: Vec::new() })

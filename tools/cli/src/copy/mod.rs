@@ -21,9 +21,9 @@ use h5live_output::replace_temp_names;
 
 pub use self::filter::FilterArg;
 #[cfg(feature = "hsds")]
-use self::link::{ChunkLinkedDomain, ChunkLinker};
-pub(crate) use self::names::CopyNameMapper;
+use self::link::{ChunkLinkPlan, ChunkLinker};
 pub(crate) use self::names::FileNameRebaser;
+pub(crate) use self::names::ReferencedFileNameMapper;
 use crate::counted::counted;
 use crate::error::{CommandOutcome, Error, Result};
 use crate::escaped_path;
@@ -147,17 +147,17 @@ impl CopyCommand {
         let options = if output.is_native() { self.native_options(options, &from)? } else { self.asked_for(options) };
         #[cfg(feature = "hsds")]
         let domain =
-            self.link.then(|| ChunkLinkedDomain::new(&self.from, &self.to, output.last_opened_domain())).transpose()?;
+            self.link.then(|| ChunkLinkPlan::new(&self.from, &self.to, output.draft_domain_session())).transpose()?;
         let output_is_native = output.is_native();
-        let to = output.open(options)?;
+        let to = output.create_file(options)?;
         #[cfg(feature = "hsds")]
-        let mut links = domain.map(ChunkLinkedDomain::into_chunk_linker).transpose()?;
+        let mut links = domain.map(ChunkLinkPlan::into_chunk_linker).transpose()?;
         let bar = if self.quiet || !io::stderr().is_terminal() {
             indicatif::ProgressBar::hidden()
         } else {
             progress::bytes(stored_bytes(&root))
         };
-        let names = (!self.keep_names).then(|| CopyNameMapper::between(&self.from, &self.to)).transpose()?;
+        let names = (!self.keep_names).then(|| ReferencedFileNameMapper::between(&self.from, &self.to)).transpose()?;
         let mut copy = Copier::new(&from, &to).verify(!self.no_verify).progress(|bytes| bar.inc(bytes));
         if output.buffers_until_flush() {
             copy = copy.flush_every(MAX_UNFLUSHED_BYTES);
@@ -171,7 +171,7 @@ impl CopyCommand {
             copy.contents(&root, &to.root())?;
         }
         for path in &self.select {
-            let (object, path) = escaped_path::object_at_escaped_path(&from, path)?;
+            let (object, path) = escaped_path::object_at_maybe_escaped_path(&from, path)?;
             copy.object_at_bytes(&object, &to.root(), &path)?;
         }
         let report = copy.copy_data_and_finish()?;
@@ -180,7 +180,7 @@ impl CopyCommand {
         if !self.quiet {
             self.sizes()?;
             losses(&report).iter().for_each(|loss| eprint_line(replace_temp_names(loss)));
-            names.iter().flat_map(CopyNameMapper::lost_name_messages).for_each(eprint_line);
+            names.iter().flat_map(ReferencedFileNameMapper::lost_name_messages).for_each(eprint_line);
             #[cfg(feature = "hsds")]
             links.iter().for_each(ChunkLinker::print_summary);
         }
@@ -195,7 +195,11 @@ impl CopyCommand {
     }
 
     /// The copy, with what is asked for that changes datasets or names.
-    fn with_changes<'a>(&self, mut copy: Copier<'a>, names: Option<&'a CopyNameMapper>) -> Result<Copier<'a>> {
+    fn with_changes<'a>(
+        &self,
+        mut copy: Copier<'a>,
+        names: Option<&'a ReferencedFileNameMapper>,
+    ) -> Result<Copier<'a>> {
         copy = copy.inline_external_and_virtual(self.inline).skip_damaged(self.on_damage == OnObstacle::Skip);
         copy = copy.skip_unsupported(self.on_unsupported == OnObstacle::Skip);
         if let Some(names) = names {
@@ -221,7 +225,7 @@ impl CopyCommand {
 
     /// The bytes in front of the HDF5 file that is copied, if it is a file of this machine.
     fn user_block(&self) -> Result<Vec<u8>> {
-        open::path_of_any_store(&self.from)?.map_or(Ok(Vec::new()), |path| user_block(&path))
+        open::any_file_path(&self.from)?.map_or(Ok(Vec::new()), |path| user_block(&path))
     }
 
     /// What is asked for that only native files have: another store refuses it.
@@ -235,11 +239,11 @@ impl CopyCommand {
 
     /// Says how many bytes the files have, if both are files.
     fn sizes(&self) -> Result<()> {
-        let (Some(from), Some(to)) = (open::path_of_any_store(&self.from)?, open::path_of_any_store(&self.to)?) else {
+        let (Some(from), Some(to)) = (open::any_file_path(&self.from)?, open::any_file_path(&self.to)?) else {
             return Ok(());
         };
         let size = |path: &Path| {
-            let found = fs::metadata(path).map_err(|source| Error::Path { path: path.to_owned(), source });
+            let found = fs::metadata(path).map_err(|source| Error::Io { path: path.to_owned(), source });
             Ok::<_, Error>(found?.len())
         };
         let (before, after) = (size(&from)?, size(&to)?);
@@ -310,7 +314,7 @@ fn lost_parts(report: &CopyReport) -> Vec<String> {
 
 /// The bytes of a file before its superblock.
 fn user_block(path: &Path) -> Result<Vec<u8>> {
-    let failed = |source| Error::Path { path: path.to_owned(), source };
+    let failed = |source| Error::Io { path: path.to_owned(), source };
     // A file that is cut into several has none.
     let Ok(mut file) = fs::File::open(path) else { return Ok(Vec::new()) };
     let len = file.metadata().map_err(failed)?.len();
@@ -342,7 +346,7 @@ fn has_large_attributes(group: &Group) -> Result<bool> {
 
 fn described_with(group: &Group, large_attributes: bool) -> Result<ObjectSpec> {
     let info = group.info()?;
-    let (attributes, times) = (info.attributes, info.times.is_some());
+    let (attributes, times) = (info.attribute_storage, info.times.is_some());
     Ok(ObjectSpec { body: ObjectKindSpec::Group(group.spec()?), attributes, track_times: times, large_attributes })
 }
 

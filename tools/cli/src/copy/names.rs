@@ -82,7 +82,7 @@ fn first_block(name: &str) -> String {
 
 /// The names that a copy gives the files that its source names, and those under which nothing is found any more.
 #[derive(Debug)]
-pub struct CopyNameMapper {
+pub struct ReferencedFileNameMapper {
     from: ResolvedLocation,
     to: ResolvedLocation,
     moved: Option<FileNameRebaser>,
@@ -90,17 +90,22 @@ pub struct CopyNameMapper {
     lost: RefCell<BTreeSet<String>>,
 }
 
-impl CopyNameMapper {
+impl ReferencedFileNameMapper {
     /// For a copy from one location to another.
     ///
     /// # Errors
-    /// [`Error::Location`](crate::error::Error::Location) if no store can open them.
+    /// [`Error::OpenFailed`](crate::error::Error::OpenFailed) if no store can open them.
     pub fn between(from: &Location, to: &Location) -> Result<Self> {
-        let moved = match (open::store_path_with_siblings(from)?, open::store_path_with_siblings(to)?) {
+        let moved = match (open::file_or_folder_path(from)?, open::file_or_folder_path(to)?) {
             (Some(from), Some(to)) => FileNameRebaser::between_files(&from, &to),
             _ => None,
         };
-        Ok(CopyNameMapper { from: open::resolve(from)?, to: open::resolve_new(to)?, moved, lost: RefCell::default() })
+        Ok(ReferencedFileNameMapper {
+            from: open::resolve(from)?,
+            to: open::resolve_new(to)?,
+            moved,
+            lost: RefCell::default(),
+        })
     }
 
     /// The name in the copy of a file that the source calls `file_name`. Notes a name under which nothing is found any
@@ -155,7 +160,7 @@ fn found(base: &ResolvedLocation, name: &Name, role: ReferencedFileRole) -> Opti
         _ => name.clone(),
     };
     let identity = |location| Options::built_in_connectors().resolve(&location, Mode::Read).ok()?.identity();
-    let locations = base.connector().linked_locations(Some(base.location()), &name, store_role);
+    let locations = base.connector().linked_store_candidates(Some(base.location()), &name, store_role);
     locations.into_iter().find_map(identity)
 }
 

@@ -69,10 +69,10 @@ mod tests {
     /// Rows a millisecond apart, with counters that grow evenly.
     fn rows() -> Vec<u8> {
         let sample = |i| MachineSample {
-            cpu_busy: i,
-            cpu_idle: 3 * i,
+            cpu_busy_ticks: i,
+            cpu_idle_ticks: 3 * i,
             context_switches: 2 * i,
-            memory_available: 2048,
+            memory_available_kib: 2048,
             ..Default::default()
         };
         (0..201).flat_map(|i| encode(i, i * 1_000_000, &sample(i))).collect()

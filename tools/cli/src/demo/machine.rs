@@ -8,21 +8,21 @@ use std::os::unix::fs::FileExt;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct MachineSample {
     /// Time that all processors were busy (ticks of 10 ms, summed over processors).
-    pub cpu_busy: u64,
+    pub cpu_busy_ticks: u64,
     /// Time that all processors were idle (ticks of 10 ms, summed over processors).
-    pub cpu_idle: u64,
+    pub cpu_idle_ticks: u64,
     /// Switches from one task to another.
     pub context_switches: u64,
     /// Interrupts.
     pub interrupts: u64,
     /// Tasks that could run at this moment.
-    pub running: u64,
+    pub runnable_tasks: u64,
     /// Memory that a new program could have (KiB).
-    pub memory_available: u64,
+    pub memory_available_kib: u64,
     /// Read from disks (sectors of 512 bytes).
-    pub disk_read: u64,
+    pub disk_read_sectors: u64,
     /// Written to disks (sectors of 512 bytes).
-    pub disk_written: u64,
+    pub disk_written_sectors: u64,
     /// Received from networks (bytes).
     pub net_received: u64,
     /// Sent to networks (bytes).
@@ -41,12 +41,12 @@ impl ProcessorLoad {
     /// The share of the time since the last sample that the processors were busy (percent). The kernel counts in ticks: if
     /// none is over, it is as before.
     pub fn percent_since_last(&mut self, sample: &MachineSample) -> f32 {
-        let busy = sample.cpu_busy.saturating_sub(self.busy);
-        let all = busy + sample.cpu_idle.saturating_sub(self.idle);
+        let busy = sample.cpu_busy_ticks.saturating_sub(self.busy);
+        let all = busy + sample.cpu_idle_ticks.saturating_sub(self.idle);
         if all > 0 {
             self.percent = 100.0 * busy as f32 / all as f32;
         }
-        (self.busy, self.idle) = (sample.cpu_busy, sample.cpu_idle);
+        (self.busy, self.idle) = (sample.cpu_busy_ticks, sample.cpu_idle_ticks);
         self.percent
     }
 }
@@ -69,14 +69,14 @@ impl MachineSample {
     /// The values in the order of [`METRICS`].
     pub fn values(&self) -> [u64; 10] {
         [
-            self.cpu_busy,
-            self.cpu_idle,
+            self.cpu_busy_ticks,
+            self.cpu_idle_ticks,
             self.context_switches,
             self.interrupts,
-            self.running,
-            self.memory_available,
-            self.disk_read,
-            self.disk_written,
+            self.runnable_tasks,
+            self.memory_available_kib,
+            self.disk_read_sectors,
+            self.disk_written_sectors,
             self.net_received,
             self.net_sent,
         ]
@@ -88,12 +88,12 @@ impl MachineSample {
             match name {
                 "cpu" => {
                     let ticks = |i| field(rest, i);
-                    self.cpu_idle = ticks(3) + ticks(4);
-                    self.cpu_busy = [0, 1, 2, 5, 6, 7].into_iter().map(ticks).sum();
+                    self.cpu_idle_ticks = ticks(3) + ticks(4);
+                    self.cpu_busy_ticks = [0, 1, 2, 5, 6, 7].into_iter().map(ticks).sum();
                 }
                 "intr" => self.interrupts = field(rest, 0),
                 "ctxt" => self.context_switches = field(rest, 0),
-                "procs_running" => self.running = field(rest, 0),
+                "procs_running" => self.runnable_tasks = field(rest, 0),
                 _ => {}
             }
         }
@@ -101,7 +101,7 @@ impl MachineSample {
 
     fn take_meminfo(&mut self, text: &str) {
         if let Some(rest) = text.lines().find_map(|line| line.strip_prefix("MemAvailable:")) {
-            self.memory_available = field(rest, 0);
+            self.memory_available_kib = field(rest, 0);
         }
     }
 
@@ -119,7 +119,7 @@ impl MachineSample {
             read += field(line, 5);
             written += field(line, 9);
         }
-        (self.disk_read, self.disk_written) = (read, written);
+        (self.disk_read_sectors, self.disk_written_sectors) = (read, written);
     }
 
     fn take_net_dev(&mut self, text: &str) {
@@ -136,7 +136,7 @@ fn field(line: &str, column: usize) -> u64 {
 
 /// Where the metrics come from: the files stay open, and are read from the start each time.
 #[derive(Debug)]
-pub struct MachineMetrics {
+pub struct MachineSampler {
     stat: ProcFile,
     meminfo: ProcFile,
     diskstats: Option<ProcFile>,
@@ -167,13 +167,13 @@ impl ProcFile {
     }
 }
 
-impl MachineMetrics {
+impl MachineSampler {
     /// Opens the files in /proc. A machine without disks or networks has none of their counters.
     ///
     /// # Errors
     /// An I/O error if there is no /proc.
     pub fn open() -> io::Result<Self> {
-        Ok(MachineMetrics {
+        Ok(MachineSampler {
             stat: ProcFile::open("/proc/stat")?,
             meminfo: ProcFile::open("/proc/meminfo")?,
             diskstats: ProcFile::open("/proc/diskstats").ok(),
@@ -207,10 +207,10 @@ mod tests {
     fn counters_are_found_in_the_kernel_s_text() {
         let mut sample = MachineSample::default();
         sample.take_stat("cpu  10 1 20 300 4 5 6 7 0 0\ncpu0 9 9 9\nintr 42 0 1\nctxt 77\nprocs_running 3\n");
-        assert_eq!((sample.cpu_busy, sample.cpu_idle), (49, 304));
-        assert_eq!((sample.interrupts, sample.context_switches, sample.running), (42, 77, 3));
+        assert_eq!((sample.cpu_busy_ticks, sample.cpu_idle_ticks), (49, 304));
+        assert_eq!((sample.interrupts, sample.context_switches, sample.runnable_tasks), (42, 77, 3));
         sample.take_meminfo("MemTotal:  100 kB\nMemAvailable:   60 kB\n");
-        assert_eq!(sample.memory_available, 60);
+        assert_eq!(sample.memory_available_kib, 60);
     }
 
     #[test]
@@ -222,7 +222,7 @@ mod tests {
             " 254  1 vda1 1 1 9 1 1 1 9 1\n",
             "   8  0 sdb 1 1 100 1 1 1 200 1\n",
         ));
-        assert_eq!((sample.disk_read, sample.disk_written), (110, 220));
+        assert_eq!((sample.disk_read_sectors, sample.disk_written_sectors), (110, 220));
     }
 
     #[test]
@@ -238,12 +238,12 @@ mod tests {
         let mut sample = MachineSample::default();
         sample.take_stat("cpu  1\n");
         sample.take_meminfo("");
-        assert_eq!((sample.cpu_busy, sample.memory_available), (1, 0));
+        assert_eq!((sample.cpu_busy_ticks, sample.memory_available_kib), (1, 0));
     }
 
     #[test]
     fn this_machine_has_memory() {
-        let sample = MachineMetrics::open().unwrap().sample().unwrap();
-        assert!(sample.memory_available > 0 && sample.cpu_busy + sample.cpu_idle > 0, "{sample:?}");
+        let sample = MachineSampler::open().unwrap().sample().unwrap();
+        assert!(sample.memory_available_kib > 0 && sample.cpu_busy_ticks + sample.cpu_idle_ticks > 0, "{sample:?}");
     }
 }

@@ -19,16 +19,16 @@ use crate::live::message::{TimedExtents, WorkerMessage, unix_nanos_now};
 use crate::live::processes::{interrupt_flag, stop_flag_on_stdin_eof};
 use crate::live::reader::LiveReader;
 use crate::live::role::WorkerRole;
-use crate::live::writer_and_readers::{WriterAndReaders, rows_of_last_flush};
+use crate::live::writer_and_readers::{WriterAndReaders, row_counts_of_last_flush};
 use crate::number_arg::positive;
 use crate::open;
 use crate::output::StdoutWriter;
 use crate::temp_output::ForceArgs;
 use crate::wait::seconds;
 use crate::watch::screen::Screen;
-use crate::watch::{read_raw_rows, row_count};
+use crate::watch::{read_raw_rows_with_first, row_count};
 
-use machine::{METRICS, MachineMetrics, ProcessorLoad};
+use machine::{METRICS, MachineSampler, ProcessorLoad};
 
 /// The dataset of the demo.
 const DATASET: &str = "machine/samples";
@@ -100,7 +100,7 @@ impl DemoCommand {
             let page = page::DemoServer::start(location, !self.json)?;
             self.show(location, &mut troupe, &interrupted, page.as_ref())?;
         }
-        troupe.finish(rows_of_last_flush).map_err(Error::Process)?;
+        troupe.finish(row_counts_of_last_flush).map_err(Error::Process)?;
         self.sum_up(location, &troupe)?;
         Ok(if troupe.violations.is_empty() { CommandOutcome::Clean } else { CommandOutcome::Findings })
     }
@@ -119,18 +119,22 @@ impl DemoCommand {
         let interval = Duration::from_millis(if screen.is_some() { 100 } else { 1000 });
         let until = Instant::now() + Duration::from_secs_f64(self.seconds);
         while Instant::now() < until && !troupe.writer_is_gone() && !interrupted.load(Ordering::Acquire) {
-            troupe.collect_events(interval.min(until.saturating_duration_since(Instant::now())));
+            troupe.collect_events_for(interval.min(until.saturating_duration_since(Instant::now())));
             dataset.refresh()?;
             let rows = row_count(&dataset)?;
-            let seen: Vec<_> =
-                troupe.reader_logs.iter().map(|s| s.seen.last().and_then(|s| s.rows.first()).unwrap_or(&0)).collect();
+            let seen: Vec<_> = troupe
+                .reader_logs
+                .iter()
+                .map(|s| s.seen.last().and_then(|s| s.row_counts.first()).unwrap_or(&0))
+                .collect();
             let (written, violations) = (counted(rows, "row"), counted(troupe.violations.len(), "violation"));
             let state = format!("{written} written, seen by the readers: {seen:?}, {violations}");
             match &mut screen {
                 Some(screen) => {
                     let width = Screen::width();
                     let wanted = (width * chart::ROWS_PER_CHARACTER) as u64;
-                    let (_, stored) = read_raw_rows(&dataset, &*dataset.spec()?, rows.saturating_sub(wanted), rows)?;
+                    let (_, stored) =
+                        read_raw_rows_with_first(&dataset, &*dataset.spec()?, rows.saturating_sub(wanted), rows)?;
                     let mut lines = vec![format!("{}:/{DATASET}", location)];
                     lines.extend(page.map(|page| format!("drawn at {}", page.url())));
                     lines.extend(chart::sparkline_lines(&stored, width));
@@ -150,18 +154,18 @@ impl DemoCommand {
     }
 
     fn sum_up(&self, location: &Location, troupe: &WriterAndReaders) -> Result<()> {
-        let written = troupe.flushed_rows().first().copied().unwrap_or(0);
+        let written = troupe.flushed_row_counts().first().copied().unwrap_or(0);
         let readers = troupe.reader_results(0);
         let all = Latencies::merge(readers.iter().map(|(_, latencies)| latencies.clone()));
         let (median, worst) = (all.quantile(0.5), all.quantile(1.0));
         let violations: Vec<_> =
-            troupe.violations.iter().map(|v| format!("{}: {}", v.invariant.name(), v.detail)).collect();
+            troupe.violations.iter().map(|v| format!("{}: {}", v.invariant.code(), v.detail)).collect();
         let mut out = StdoutWriter::stdout();
         if self.json {
             out.line(serde_json::json!({
                 "file": location.to_string(),
                 "rows": written,
-                "seen": readers.iter().map(|(work, _)| work.rows).collect::<Vec<_>>(),
+                "seen": readers.iter().map(|(work, _)| work.new_rows).collect::<Vec<_>>(),
                 "flush_to_visible_us": { "median": median.map(|n| n as f64 / 1e3), "worst": worst.map(|n| n as f64 / 1e3) },
                 "violations": violations,
             }))?;
@@ -172,8 +176,8 @@ impl DemoCommand {
             out.line(format_args!(
                 "seen by reader {}  {}, and {} one of them again",
                 i + 1,
-                work.rows,
-                counted(work.rereads, "time")
+                work.new_rows,
+                counted(work.reread_rows, "time")
             ))?;
         }
         if let (Some(median), Some(worst)) = (median, worst) {
@@ -213,7 +217,7 @@ fn make(file: &File) -> Result<()> {
 
 /// Appends a sample of the machine `rate` times in a second, each flushed at once, until `stop` is set.
 fn write(location: &Location, rate: f64, stop: &AtomicBool) -> Result<()> {
-    let mut machine = MachineMetrics::open().map_err(Error::Machine)?;
+    let mut machine = MachineSampler::open().map_err(Error::MachineCounters)?;
     let file = File::options().swmr_write().open(location)?;
     let samples: Dataset = file.dataset(DATASET)?;
     let line: Dataset = file.dataset(LINE)?;
@@ -225,11 +229,11 @@ fn write(location: &Location, rate: f64, stop: &AtomicBool) -> Result<()> {
         if stop.load(Ordering::Acquire) {
             break;
         }
-        let sample = machine.sample().map_err(Error::Machine)?;
+        let sample = machine.sample().map_err(Error::MachineCounters)?;
         samples.append_raw(&row::encode(index, unix_nanos_now(), &sample))?;
         let at = unix_nanos_now();
         samples.flush()?;
-        out.line(WorkerMessage::Flushed(TimedExtents { at, rows: vec![index + 1] }))?;
+        out.line(WorkerMessage::Flushed(TimedExtents { at, row_counts: vec![index + 1] }))?;
         out.flush()?;
         if index % SAMPLES_PER_POINT == 0 {
             line.append(&[load.percent_since_last(&sample)])?;

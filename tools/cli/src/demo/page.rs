@@ -28,7 +28,7 @@ impl DemoServer {
         let started = h5live_serve::Server::start(config);
         let server = started.map_err(|source| crate::error::Error::Serve(Box::new(source)))?;
         let mut out = StdoutWriter::stdout();
-        out.line(format_args!("drawn at         {}", server.url()))?;
+        out.line(format_args!("drawn at         {}", server.url_with_token()))?;
         out.flush()?;
         Ok(Some(DemoServer { server }))
     }
@@ -45,7 +45,7 @@ impl DemoServer {
     /// Its address.
     pub fn url(&self) -> &str {
         #[cfg(feature = "serve")]
-        return self.server.url();
+        return self.server.url_with_token();
         #[cfg(not(feature = "serve"))]
         return "";
     }

@@ -30,10 +30,10 @@ impl DumpedFile {
     /// Opens a file and finds its superblock.
     ///
     /// # Errors
-    /// [`Error::Path`], [`Error::InvalidFile`] if there is no superblock.
+    /// [`Error::Io`], [`Error::UnsuitableFile`] if there is no superblock.
     pub fn open(path: &Path) -> Result<Self> {
-        let io = |source| Error::Path { path: path.to_owned(), source };
-        let unfit = |problem| Error::InvalidFile { path: path.to_owned(), problem };
+        let io = |source| Error::Io { path: path.to_owned(), source };
+        let unfit = |problem| Error::UnsuitableFile { path: path.to_owned(), problem };
         let file = File::open(path).map_err(io)?;
         let len = file.metadata().map_err(io)?.len();
         for at in Superblock::possible_offsets(len) {
@@ -48,15 +48,15 @@ impl DumpedFile {
     }
 
     fn read(&self, at: u64, len: usize) -> Result<Vec<u8>> {
-        read(&self.file, at, len).map_err(|source| Error::Path { path: self.path.clone(), source })
+        read(&self.file, at, len).map_err(|source| Error::Io { path: self.path.clone(), source })
     }
 
     /// The structure that begins at `offset` (bytes from the start of the file).
     ///
     /// # Errors
-    /// [`Error::InvalidFile`] beyond the end of the file, or if nothing known begins there.
+    /// [`Error::UnsuitableFile`] beyond the end of the file, or if nothing known begins there.
     pub fn structure_at(&self, offset: u64) -> Result<Dump> {
-        let unfit = |problem| Error::InvalidFile { path: self.path.clone(), problem };
+        let unfit = |problem| Error::UnsuitableFile { path: self.path.clone(), problem };
         if offset >= self.len {
             return Err(unfit(FileProblem::BeyondEnd { offset, len: self.len }));
         }

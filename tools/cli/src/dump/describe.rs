@@ -11,7 +11,7 @@ use serde_json::{Map, Value as Json, json};
 
 use crate::error::error_with_causes;
 use crate::error::{Error, FileProblem, Result};
-use crate::file_space_args::{self, DEFAULT_OFFSET_BYTES};
+use crate::file_space_args::{self, DEFAULT_OFFSET_SIZE};
 use crate::model::{
     AllocationTime, CreationOrder, DatasetSpec, Dataspace, Datatype, FillTime, FillValue, FilterSpec, Layout,
     LinkOrAttributeStorageSpec, LinkTarget, Name, ObjectId, ObjectInfo, ObjectKind, Selection, Shape, UNLIMITED,
@@ -39,7 +39,7 @@ pub fn describe_with_error_count(group: &Group) -> Result<(Json, u64)> {
         let space = file_space_args::non_default_to_json(group.file().file_space());
         fields.extend(space.map(|space| ("file_space".into(), space)));
         let size = group.file().offset_size();
-        fields.extend((size != DEFAULT_OFFSET_BYTES).then(|| ("offset_size".into(), size.into())));
+        fields.extend((size != DEFAULT_OFFSET_SIZE).then(|| ("offset_size".into(), size.into())));
     }
     Ok((fields.into(), describer.errors.get()))
 }
@@ -96,7 +96,7 @@ impl JsonDescriber<'_> {
     /// Collects the paths of everything below a group.
     fn collect(&mut self, group: &Group, path: &str, depth: usize) -> Result<()> {
         if depth > MAX_DEPTH {
-            return Err(Error::InvalidFile {
+            return Err(Error::UnsuitableFile {
                 path: self.file.name().into(),
                 problem: FileProblem::TooDeep(path.to_owned()),
             });
@@ -236,7 +236,7 @@ impl JsonDescriber<'_> {
     /// The fields of all objects.
     fn common(&self, fields: &mut JsonFields, object: &impl Attributed) {
         if let Some(info) = self.ok_or_add_error(fields, object.info()) {
-            order(fields, "attribute_order", &info.attributes);
+            order(fields, "attribute_order", &info.attribute_storage);
             if info.times.is_some() {
                 fields.insert("times".into(), true.into());
             }

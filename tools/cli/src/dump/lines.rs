@@ -53,41 +53,47 @@ impl<'a> ValueWriter<'a> {
     /// Says what comes: rows (`[rank - 1]`, elements) of what is called `name`. The second time, nothing happens.
     ///
     /// # Errors
-    /// [`Error::Output`]; [`Error::InvalidFile`] if CSV cannot have so many columns.
+    /// [`Error::Stdout`]; [`Error::UnsuitableFile`] if CSV cannot have so many columns.
     pub fn write_csv_header_once(
         &mut self,
         name: &str,
         datatype: &Datatype,
-        row: &[u64],
+        row_dims: &[u64],
         out: &mut StdoutWriter,
     ) -> Result<()> {
         let is_first = self.datatype.replace(datatype.clone()).is_none();
         if self.style != ValueStyle::Csv || !is_first {
             return Ok(());
         }
-        let number = product(row.iter().copied()).saturating_mul(column_count(datatype));
+        let number = product(row_dims.iter().copied()).saturating_mul(column_count(datatype));
         if number > MAX_COLUMNS {
             let problem = FileProblem::TooManyColumns { path: name.to_owned(), number, max_columns: MAX_COLUMNS };
-            return Err(Error::InvalidFile { path: self.references.file().name().into(), problem });
+            return Err(Error::UnsuitableFile { path: self.references.file().name().into(), problem });
         }
         let name = name.rsplit('/').find(|part| !part.is_empty()).unwrap_or("value");
         let mut names = Vec::new();
-        row_columns(row, datatype, name, &mut names);
+        row_columns(row_dims, datatype, name, &mut names);
         csv_line(&names, out)
     }
 
-    /// Writes values, `row` (`[rank - 1]`, elements) of them on a line, behind a label each.
+    /// Writes values, `row_dims` (`[rank - 1]`, elements) of them on a line, behind a label each.
     ///
     /// # Errors
-    /// [`Error::Output`].
-    pub fn write_lines(&self, row: &[u64], values: Vec<Value>, labels: &[u64], out: &mut StdoutWriter) -> Result<()> {
-        let per_line = row.iter().fold(1, |n: usize, dim| n.saturating_mul(*dim as usize)).max(1);
+    /// [`Error::Stdout`].
+    pub fn write_lines(
+        &self,
+        row_dims: &[u64],
+        values: Vec<Value>,
+        labels: &[u64],
+        out: &mut StdoutWriter,
+    ) -> Result<()> {
+        let per_line = row_dims.iter().fold(1, |n: usize, dim| n.saturating_mul(*dim as usize)).max(1);
         let mut values = values.into_iter();
         let mut labels = labels.iter();
         while values.len() >= per_line {
-            let value = nest_next_values(row, &mut values);
+            let value = nest_next_values(row_dims, &mut values);
             let value = if self.style == ValueStyle::Json { value } else { self.times.times_to_texts(value) };
-            self.line(row, &value, labels.next().copied(), out)?;
+            self.line(row_dims, &value, labels.next().copied(), out)?;
         }
         Ok(())
     }

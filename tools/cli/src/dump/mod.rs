@@ -117,7 +117,7 @@ impl DumpCommand {
                 let writer = ValueWriter::new(style, dataset.file()).with_times(times);
                 if self.follow {
                     let file = dataset.file().clone();
-                    values::follow(dataset, slices, writer, &interrupted, out)?;
+                    values::write_and_follow_rows(dataset, slices, writer, &interrupted, out)?;
                     return Ok(watch::report_dead_writer(&self.file, &file));
                 }
                 values::write_dataset_rows(dataset, &slices, writer, out)?;

@@ -40,7 +40,7 @@ pub enum SliceParseError {
     ZeroStep(String),
     /// `...` stands there twice.
     #[error("{0:?}: \"...\" stands for the other dimensions once")]
-    Ellipses(String),
+    RepeatedEllipsis(String),
 }
 
 /// Slices that a dataset does not have.
@@ -48,7 +48,7 @@ pub enum SliceParseError {
 pub enum SliceBoundsError {
     /// More dimensions than the dataset has.
     #[error("the slice has {}, the dataset {rank}", counted(*given, "dimension"))]
-    Rank {
+    TooManyDimensions {
         /// Dimensions of the slice.
         given: usize,
         /// Dimensions of the dataset.
@@ -75,7 +75,7 @@ impl FromStr for DimSlices {
         let dims = inner.split(',').map(|part| dim(part.trim())).collect::<Result<Vec<_>, _>>()?;
         match dims.iter().filter(|dim| **dim == DimSlice::Ellipsis).count() {
             0 | 1 => Ok(DimSlices(dims)),
-            _ => Err(SliceParseError::Ellipses(text.to_owned())),
+            _ => Err(SliceParseError::RepeatedEllipsis(text.to_owned())),
         }
     }
 }
@@ -104,7 +104,7 @@ impl DimSlices {
     /// One slice for each of `rank` dimensions.
     fn each(&self, rank: usize) -> Result<Vec<DimSlice>, SliceBoundsError> {
         let given = self.0.iter().filter(|dim| **dim != DimSlice::Ellipsis).count();
-        let rest = rank.checked_sub(given).ok_or(SliceBoundsError::Rank { given, rank })?;
+        let rest = rank.checked_sub(given).ok_or(SliceBoundsError::TooManyDimensions { given, rank })?;
         let mut slices = Vec::with_capacity(rank);
         for dim in &self.0 {
             match dim {
@@ -230,9 +230,9 @@ pub fn ascending_selection(ranges: &[DimRange]) -> Selection {
     })
 }
 
-/// Puts elements (each `size` items) that were read in ascending order into the order of the slices.
-pub fn restore_order<T>(items: &mut [T], ranges: &[DimRange], size: usize) {
-    let mut inner = size.max(1);
+/// Puts elements (each `items_per_element` items) that were read in ascending order into the order of the slices.
+pub fn restore_order<T>(items: &mut [T], ranges: &[DimRange], items_per_element: usize) {
+    let mut inner = items_per_element.max(1);
     for range in ranges.iter().rev() {
         let whole = inner.saturating_mul(usize::try_from(range.count).unwrap_or(usize::MAX)).max(1);
         if range.is_reversed && range.count > 1 {

@@ -29,7 +29,7 @@ pub fn print_group_tree(group: &Group, raw_times: bool, out: &mut StdoutWriter) 
     group.links()?;
     let file = group.file();
     let listing = Listing::from_file(file, group.id(), group.path().as_bytes(), None);
-    let describer = EntryDescriber::new(file, EntryDetail { has_sizes: false, has_whole_values: false });
+    let describer = EntryDescriber::new(file, EntryDetail { shows_sizes: false, shows_whole_attribute_values: false });
     let references = ReferencePaths::new(file);
     let width = listing.lines.iter().map(|line| line.path.chars().count()).filter(|width| *width <= PATH_WIDTH).max();
     let width = width.unwrap_or(0);

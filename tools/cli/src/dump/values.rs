@@ -20,7 +20,7 @@ const BLOCK_BYTES: u64 = 4 << 20;
 ///
 /// # Errors
 /// As [`crate::error::Error`] says.
-pub fn follow(
+pub fn write_and_follow_rows(
     dataset: &Dataset,
     slices: DimSlices,
     mut writer: ValueWriter<'_>,
@@ -51,7 +51,7 @@ pub fn follow(
         if watch::is_last_unless_busy(last, show)? || rest.is_none() {
             return Ok(());
         }
-        watch.wait(watch::PAUSE).map_err(store_error)?;
+        watch.wait(watch::POLL_INTERVAL).map_err(store_error)?;
     }
 }
 
@@ -73,7 +73,7 @@ pub fn write_dataset_rows(
 fn bind(dataset: &Dataset, spec: &DatasetSpec, slices: &DimSlices) -> Result<Vec<DimRange>> {
     slices.bind(spec.dataspace.dims()).map_err(|fault| {
         let problem = FileProblem::Slice { path: dataset.path().to_owned(), fault };
-        Error::InvalidFile { path: dataset.file().name().into(), problem }
+        Error::UnsuitableFile { path: dataset.file().name().into(), problem }
     })
 }
 

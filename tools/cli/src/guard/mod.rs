@@ -139,11 +139,11 @@ fn code(status: ExitStatus) -> u8 {
 fn recover(file: &Path) -> Result<Option<Vec<String>>, String> {
     // Other files than HDF5 are ignored.
     let Ok(found) = diagnose(file) else { return Ok(None) };
-    match found.condition {
+    match found.open_state {
         FileOpenState::Abandoned { .. } => {
-            repair(file).map(|done| Some(done.left)).map_err(|error| error_with_causes(&error))
+            repair(file).map(|done| Some(done.unrepaired)).map_err(|error| error_with_causes(&error))
         }
-        FileOpenState::Unknown { .. } => Err(format!(
+        FileOpenState::OpenOrAbandoned { .. } => Err(format!(
             "{0}: it is marked as being written, and the system does not tell this user whether it is; if no process \
              writes it, `h5live repair --take-over {0}` brings it into order",
             file.display()

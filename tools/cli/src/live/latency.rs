@@ -7,10 +7,10 @@ use super::message::TimedExtents;
 pub struct Latencies(Vec<u64>);
 
 impl Latencies {
-    /// The times of all `flushes` whose rows of dataset `series` a reader has `seen`. Both are in order of time.
+    /// The times of all `flushes` whose rows of dataset `dataset_index` a reader has `seen`. Both are in order of time.
     /// Flushes from before the reader's first look are left out, because they say nothing about delay.
-    pub fn from_extents(flushes: &[TimedExtents], seen: &[TimedExtents], series: usize) -> Self {
-        let rows = |extents: &TimedExtents| extents.rows.get(series).copied().unwrap_or(0);
+    pub fn from_extents(flushes: &[TimedExtents], seen: &[TimedExtents], dataset_index: usize) -> Self {
+        let rows = |extents: &TimedExtents| extents.row_counts.get(dataset_index).copied().unwrap_or(0);
         let mut times = Vec::new();
         let Some((first, mut later)) = seen.split_first() else {
             return Latencies::default();
@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     fn extents(list: &[(u64, u64)]) -> Vec<TimedExtents> {
-        list.iter().map(|&(at, rows)| TimedExtents { at, rows: vec![rows] }).collect()
+        list.iter().map(|&(at, rows)| TimedExtents { at, row_counts: vec![rows] }).collect()
     }
 
     #[test]

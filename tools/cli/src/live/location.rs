@@ -23,17 +23,17 @@ pub fn as_argument(location: &Location) -> PathBuf {
 /// Makes a new store at which processes will write and read.
 ///
 /// # Errors
-/// [`Error::Location`] if other processes cannot follow what is written there; errors of `make`, and of creating it.
+/// [`Error::OpenFailed`] if other processes cannot follow what is written there; errors of `make`, and of creating it.
 pub fn create_live_store(location: &Location, force: ForceArgs, make: impl FnOnce(&File) -> Result<()>) -> Result<()> {
-    let can = open::capabilities(location)?;
+    let can = open::new_store_capabilities(location)?;
     if !can.supports_live_reads || can.durability == DurabilitySupport::Never {
         let text = "other processes cannot follow what is written there: use a native file, or a store that `h5live \
                     stores` says is followed while written";
-        let source = Box::new(OpenError::Url(text.to_owned()));
-        return Err(Error::Location { location: location.to_string(), source });
+        let source = Box::new(OpenError::InvalidLocation(text.to_owned()));
+        return Err(Error::OpenFailed { location: location.to_string(), source });
     }
     let output = NewOutput::create_for(location, force)?;
-    let file = output.open(open::command_line_options())?;
+    let file = output.create_file(open::command_line_options())?;
     make(&file)?;
     output.persist(file)
 }
@@ -41,11 +41,11 @@ pub fn create_live_store(location: &Location, force: ForceArgs, make: impl FnOnc
 /// The path of a native file, for what is done with those only.
 ///
 /// # Errors
-/// [`Error::Location`] that says so of another store.
+/// [`Error::OpenFailed`] that says so of another store.
 pub fn require_native(location: &Location, what: &str) -> Result<PathBuf> {
     open::new_native_file_path(location)?.ok_or_else(|| {
-        let source = Box::new(OpenError::Url(format!("{what} needs a native file")));
-        Error::Location { location: location.to_string(), source }
+        let source = Box::new(OpenError::InvalidLocation(format!("{what} needs a native file")));
+        Error::OpenFailed { location: location.to_string(), source }
     })
 }
 
@@ -68,7 +68,7 @@ pub fn first_check_finding(location: &Location) -> Option<String> {
 
 /// What is wrong with a native file whose writer is gone, as the file checker finds it.
 pub fn first_file_check_finding(path: &Path) -> Option<String> {
-    let filters = open::known_filters();
+    let filters = open::filter_engine();
     let options = CheckOptions { live: true, filters: Some(&filters), ..CheckOptions::default() };
     match check_path_with(path, options) {
         Ok(report) => first_of(&report.findings, ToString::to_string),

@@ -14,7 +14,7 @@ pub enum WorkerMessage {
     /// The reader ends. Its work.
     Done(WorkCounts),
     /// The writer has stopped, and why.
-    Stopped(String),
+    WriterFailed(String),
     /// Something must never happen, and did.
     Violation(Violation),
 }
@@ -25,16 +25,16 @@ pub struct TimedExtents {
     /// When: for the writer the moment at which the flush began (ns since 1970).
     pub at: u64,
     /// Rows of each dataset.
-    pub rows: Vec<u64>,
+    pub row_counts: Vec<u64>,
 }
 
 /// The work of a reader.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct WorkCounts {
     /// Rows that it checked when they were new.
-    pub rows: u64,
+    pub new_rows: u64,
     /// Rows that it checked again later.
-    pub rereads: u64,
+    pub reread_rows: u64,
     /// How often it looked for something new.
     pub refreshes: u64,
     /// How often it opened the file.
@@ -49,13 +49,13 @@ pub enum StressInvariant {
     /// An element below the extent has not its final value.
     WholeAppends,
     /// An extent, a link or a value went back.
-    NoWayBack,
+    MonotonicReads,
     /// Something was seen half-written: part of it new, part of it old.
-    TornWrites,
+    NoTornReads,
     /// After the writer's death, the file does not open, or flushed rows are lost.
-    ProcessDeath,
+    SurvivesWriterDeath,
     /// Another program met an error.
-    OtherProgram,
+    OtherProgramsSucceed,
     /// A process does not come to its end.
     Progress,
 }
@@ -73,15 +73,15 @@ impl StressInvariant {
     const ALL: [(StressInvariant, &'static str); 7] = [
         (StressInvariant::NoDanglingAddress, "I1"),
         (StressInvariant::WholeAppends, "I2"),
-        (StressInvariant::NoWayBack, "I3"),
-        (StressInvariant::TornWrites, "I4"),
-        (StressInvariant::ProcessDeath, "I5"),
-        (StressInvariant::OtherProgram, "I8"),
+        (StressInvariant::MonotonicReads, "I3"),
+        (StressInvariant::NoTornReads, "I4"),
+        (StressInvariant::SurvivesWriterDeath, "I5"),
+        (StressInvariant::OtherProgramsSucceed, "I8"),
         (StressInvariant::Progress, "progress"),
     ];
 
     /// Its number in DESIGN.md, or a word.
-    pub fn name(self) -> &'static str {
+    pub fn code(self) -> &'static str {
         Self::ALL.iter().find(|(i, _)| *i == self).map_or("", |(_, name)| name)
     }
 }
@@ -89,7 +89,7 @@ impl StressInvariant {
 impl TimedExtents {
     /// These rows at this moment.
     pub fn now(rows: Vec<u64>) -> Self {
-        TimedExtents { at: unix_nanos_now(), rows }
+        TimedExtents { at: unix_nanos_now(), row_counts: rows }
     }
 }
 
@@ -101,7 +101,7 @@ pub fn unix_nanos_now() -> u64 {
 impl fmt::Display for TimedExtents {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.at)?;
-        self.rows.iter().try_for_each(|rows| write!(f, " {rows}"))
+        self.row_counts.iter().try_for_each(|rows| write!(f, " {rows}"))
     }
 }
 
@@ -110,12 +110,12 @@ impl fmt::Display for WorkerMessage {
         match self {
             WorkerMessage::Flushed(extents) => write!(f, "flushed {extents}"),
             WorkerMessage::Seen(extents) => write!(f, "seen {extents}"),
-            WorkerMessage::Done(WorkCounts { rows, rereads, refreshes, opens }) => {
+            WorkerMessage::Done(WorkCounts { new_rows: rows, reread_rows: rereads, refreshes, opens }) => {
                 write!(f, "done {rows} {rereads} {refreshes} {opens}")
             }
-            WorkerMessage::Stopped(why) => write!(f, "stopped {}", why.replace(['\n', '\r'], " ")),
+            WorkerMessage::WriterFailed(why) => write!(f, "stopped {}", why.replace(['\n', '\r'], " ")),
             WorkerMessage::Violation(Violation { invariant, detail }) => {
-                write!(f, "violation {} {}", invariant.name(), detail.replace(['\n', '\r'], " "))
+                write!(f, "violation {} {}", invariant.code(), detail.replace(['\n', '\r'], " "))
             }
         }
     }
@@ -142,14 +142,16 @@ fn parse(line: &str) -> Option<WorkerMessage> {
         return Some(WorkerMessage::Violation(Violation { invariant, detail: detail.to_owned() }));
     }
     if word == "stopped" {
-        return Some(WorkerMessage::Stopped(rest.to_owned()));
+        return Some(WorkerMessage::WriterFailed(rest.to_owned()));
     }
     let numbers = rest.split(' ').map(str::parse).collect::<Result<Vec<u64>, _>>().ok()?;
     match (word, numbers.as_slice()) {
-        ("flushed", [at, rows @ ..]) => Some(WorkerMessage::Flushed(TimedExtents { at: *at, rows: rows.to_vec() })),
-        ("seen", [at, rows @ ..]) => Some(WorkerMessage::Seen(TimedExtents { at: *at, rows: rows.to_vec() })),
+        ("flushed", [at, rows @ ..]) => {
+            Some(WorkerMessage::Flushed(TimedExtents { at: *at, row_counts: rows.to_vec() }))
+        }
+        ("seen", [at, rows @ ..]) => Some(WorkerMessage::Seen(TimedExtents { at: *at, row_counts: rows.to_vec() })),
         ("done", &[rows, rereads, refreshes, opens]) => {
-            Some(WorkerMessage::Done(WorkCounts { rows, rereads, refreshes, opens }))
+            Some(WorkerMessage::Done(WorkCounts { new_rows: rows, reread_rows: rereads, refreshes, opens }))
         }
         _ => None,
     }
@@ -161,14 +163,14 @@ mod tests {
 
     #[test]
     fn every_message_survives_being_a_line() {
-        let extents = TimedExtents { at: 12, rows: vec![3, 4] };
+        let extents = TimedExtents { at: 12, row_counts: vec![3, 4] };
         let violation = Violation { invariant: StressInvariant::WholeAppends, detail: "row 3 is fill".into() };
         for message in [
             WorkerMessage::Flushed(extents.clone()),
             WorkerMessage::Seen(extents),
-            WorkerMessage::Seen(TimedExtents { at: 1, rows: vec![] }),
-            WorkerMessage::Done(WorkCounts { rows: 1, rereads: 2, refreshes: 3, opens: 4 }),
-            WorkerMessage::Stopped("no space is left".into()),
+            WorkerMessage::Seen(TimedExtents { at: 1, row_counts: vec![] }),
+            WorkerMessage::Done(WorkCounts { new_rows: 1, reread_rows: 2, refreshes: 3, opens: 4 }),
+            WorkerMessage::WriterFailed("no space is left".into()),
             WorkerMessage::Violation(violation),
         ] {
             assert_eq!(message.to_string().parse(), Ok(message));
@@ -177,7 +179,7 @@ mod tests {
 
     #[test]
     fn a_violation_is_one_line() {
-        let violation = Violation { invariant: StressInvariant::ProcessDeath, detail: "a\nb".into() };
+        let violation = Violation { invariant: StressInvariant::SurvivesWriterDeath, detail: "a\nb".into() };
         assert_eq!(WorkerMessage::Violation(violation).to_string(), "violation I5 a b");
     }
 

@@ -10,7 +10,7 @@ use crate::counted::counted;
 use crate::error::Result;
 use crate::open;
 use crate::output::StdoutWriter;
-use crate::watch::{read_raw_rows, row_count};
+use crate::watch::{read_raw_rows_with_first, row_count};
 
 use super::message::{StressInvariant, TimedExtents, Violation, WorkCounts, WorkerMessage};
 
@@ -55,7 +55,7 @@ impl<'a> LiveReader<'a> {
     /// Follows the file until `stop` is set, and looks at it once more after that.
     ///
     /// # Errors
-    /// [`crate::error::Error::Output`]; faults of the file are reported as violations instead.
+    /// [`crate::error::Error::Stdout`]; faults of the file are reported as violations instead.
     pub fn run(mut self, stop: &AtomicBool) -> Result<()> {
         let mut ended = false;
         while !ended && self.violations < MAX_VIOLATIONS {
@@ -115,12 +115,12 @@ impl<'a> LiveReader<'a> {
             let known = self.known.get(i).copied().unwrap_or(0);
             if rows < known {
                 let detail = format!("{}: {} after {known}", dataset.path(), counted(rows, "row"));
-                self.violation(StressInvariant::NoWayBack, detail).map_err(LiveReadError::Output)?;
+                self.violation(StressInvariant::MonotonicReads, detail).map_err(LiveReadError::Output)?;
             }
             for first in (known..rows).step_by(BLOCK_ROWS as usize) {
                 let end = rows.min(first + BLOCK_ROWS);
                 self.rows(dataset, i, first, end, StressInvariant::WholeAppends)?;
-                self.work.rows += end - first;
+                self.work.new_rows += end - first;
                 new = true;
             }
             if let Some(known) = self.known.get_mut(i) {
@@ -141,8 +141,8 @@ impl<'a> LiveReader<'a> {
         if known > 0 {
             let first = (turn >> 32) % known;
             let end = known.min(first + 16);
-            self.rows(dataset, i, first, end, StressInvariant::NoWayBack)?;
-            self.work.rereads += end - first;
+            self.rows(dataset, i, first, end, StressInvariant::MonotonicReads)?;
+            self.work.reread_rows += end - first;
         }
         Ok(())
     }
@@ -156,7 +156,7 @@ impl<'a> LiveReader<'a> {
         broken: StressInvariant,
     ) -> Result<(), LiveReadError> {
         let spec = dataset.spec().map_err(|error| LiveReadError::File(error.into()))?;
-        let (_, stored) = read_raw_rows(dataset, &spec, first, end).map_err(LiveReadError::File)?;
+        let (_, stored) = read_raw_rows_with_first(dataset, &spec, first, end).map_err(LiveReadError::File)?;
         match (self.check)(i, first, &stored) {
             Some(detail) => {
                 self.violation(broken, format!("{}: {detail}", dataset.path())).map_err(LiveReadError::Output)

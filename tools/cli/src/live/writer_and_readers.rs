@@ -24,7 +24,7 @@ pub enum Participant {
     /// A reader, by number.
     Reader(usize),
     /// A reader that is another program.
-    Peer,
+    PeerReader,
 }
 
 impl std::fmt::Display for Participant {
@@ -32,7 +32,7 @@ impl std::fmt::Display for Participant {
         match self {
             Participant::Writer => f.write_str("writer"),
             Participant::Reader(number) => write!(f, "reader {number}"),
-            Participant::Peer => f.write_str("reader of another program"),
+            Participant::PeerReader => f.write_str("reader of another program"),
         }
     }
 }
@@ -63,11 +63,11 @@ pub struct WriterAndReaders {
     /// Violations: events that must never happen.
     pub violations: Vec<Violation>,
     /// The work of the writer, once it has ended.
-    pub written: Option<WorkCounts>,
+    pub writer_work: Option<WorkCounts>,
     /// Why the writer has stopped, if it said so.
-    pub stopped: Option<String>,
+    pub writer_stop_reason: Option<String>,
     /// The messages of the other program.
-    pub peer: ReaderLog,
+    pub peer_log: ReaderLog,
     /// The violations that the other program has met.
     pub peer_violations: Vec<Violation>,
 }
@@ -86,9 +86,9 @@ impl WriterAndReaders {
             flushes: Vec::new(),
             reader_logs: Vec::new(),
             violations: Vec::new(),
-            written: None,
-            stopped: None,
-            peer: ReaderLog::default(),
+            writer_work: None,
+            writer_stop_reason: None,
+            peer_log: ReaderLog::default(),
             peer_violations: Vec::new(),
         }
     }
@@ -108,7 +108,7 @@ impl WriterAndReaders {
                 self.record_violation(StressInvariant::Progress, "the writer does not begin");
                 return Ok(false);
             }
-            self.collect_events(Duration::from_millis(10));
+            self.collect_events_for(Duration::from_millis(10));
         }
         Ok(true)
     }
@@ -134,7 +134,7 @@ impl WriterAndReaders {
             if Instant::now() >= until || self.writer_is_gone() {
                 return false;
             }
-            self.collect_events(Duration::from_millis(1));
+            self.collect_events_for(Duration::from_millis(1));
         }
         true
     }
@@ -155,9 +155,9 @@ impl WriterAndReaders {
     ///
     /// # Errors
     /// An I/O error if it cannot be started.
-    pub fn start_peer(&mut self, command: Command) -> io::Result<()> {
-        self.other = Some(self.stage.start_command(Participant::Peer, command)?);
-        self.open.push(Participant::Peer);
+    pub fn start_peer_reader(&mut self, command: Command) -> io::Result<()> {
+        self.other = Some(self.stage.start_command(Participant::PeerReader, command)?);
+        self.open.push(Participant::PeerReader);
         Ok(())
     }
 
@@ -167,7 +167,7 @@ impl WriterAndReaders {
     }
 
     /// Collects messages for this long.
-    pub fn collect_events(&mut self, time: Duration) {
+    pub fn collect_events_for(&mut self, time: Duration) {
         let until = Instant::now() + time;
         loop {
             match self.stage.events.recv_timeout(until.saturating_duration_since(Instant::now())) {
@@ -180,7 +180,7 @@ impl WriterAndReaders {
     fn handle_event(&mut self, who: Participant, event: ProcessEvent) {
         let story = match who {
             Participant::Reader(i) => self.reader_logs.get_mut(i),
-            Participant::Peer => Some(&mut self.peer),
+            Participant::PeerReader => Some(&mut self.peer_log),
             Participant::Writer => None,
         };
         match (event, story) {
@@ -188,9 +188,9 @@ impl WriterAndReaders {
             (ProcessEvent::Message(WorkerMessage::Flushed(extents)), _) => self.flushes.push(extents),
             (ProcessEvent::Message(WorkerMessage::Seen(extents)), Some(story)) => story.seen.push(extents),
             (ProcessEvent::Message(WorkerMessage::Done(work)), Some(story)) => story.work = Some(work),
-            (ProcessEvent::Message(WorkerMessage::Stopped(why)), None) => self.stopped = Some(why),
-            (ProcessEvent::Message(WorkerMessage::Done(work)), None) => self.written = Some(work),
-            (ProcessEvent::Message(WorkerMessage::Violation(violation)), _) if who == Participant::Peer => {
+            (ProcessEvent::Message(WorkerMessage::WriterFailed(why)), None) => self.writer_stop_reason = Some(why),
+            (ProcessEvent::Message(WorkerMessage::Done(work)), None) => self.writer_work = Some(work),
+            (ProcessEvent::Message(WorkerMessage::Violation(violation)), _) if who == Participant::PeerReader => {
                 self.peer_violations.push(violation);
             }
             (ProcessEvent::Message(WorkerMessage::Violation(mut violation)), _) => {
@@ -242,8 +242,8 @@ impl WriterAndReaders {
         let peer = self.other.take();
         if let Some(mut peer) = peer {
             peer.close_stdin();
-            self.await_end(Participant::Peer, &mut peer)?;
-            self.compare(Participant::Peer, last_seen(&self.peer), &written);
+            self.await_end(Participant::PeerReader, &mut peer)?;
+            self.compare(Participant::PeerReader, last_seen(&self.peer_log), &written);
         }
         self.end_readers(&written)
     }
@@ -279,7 +279,7 @@ impl WriterAndReaders {
 
     fn violation_of(&mut self, who: Participant, detail: &str) {
         match who {
-            Participant::Peer => {
+            Participant::PeerReader => {
                 let violation = Violation { invariant: StressInvariant::Progress, detail: detail.to_owned() };
                 self.peer_violations.push(violation);
             }
@@ -307,7 +307,7 @@ impl WriterAndReaders {
     fn drain_output(&mut self, who: Participant) {
         let until = Instant::now() + HANG_TIMEOUT;
         while self.open.contains(&who) && Instant::now() < until {
-            self.collect_events(Duration::from_millis(2));
+            self.collect_events_for(Duration::from_millis(2));
         }
     }
 
@@ -316,26 +316,26 @@ impl WriterAndReaders {
         self.violations.push(Violation { invariant, detail: detail.to_owned() });
     }
 
-    /// The work of each reader, and how late it saw the flushes of dataset `series`.
-    pub fn reader_results(&self, series: usize) -> Vec<(WorkCounts, Latencies)> {
+    /// The work of each reader, and how late it saw the flushes of dataset `dataset_index`.
+    pub fn reader_results(&self, dataset_index: usize) -> Vec<(WorkCounts, Latencies)> {
         let reader = |story: &ReaderLog| {
-            (story.work.unwrap_or_default(), Latencies::from_extents(&self.flushes, &story.seen, series))
+            (story.work.unwrap_or_default(), Latencies::from_extents(&self.flushes, &story.seen, dataset_index))
         };
         self.reader_logs.iter().map(reader).collect()
     }
 
     /// Rows of each dataset as of the last flush that the writer spoke of.
-    pub fn flushed_rows(&self) -> &[u64] {
-        self.flushes.last().map_or(&[], |flush| &flush.rows)
+    pub fn flushed_row_counts(&self) -> &[u64] {
+        self.flushes.last().map_or(&[], |flush| &flush.row_counts)
     }
 }
 
 /// The rows that a reader had seen when it ended.
 fn last_seen(story: &ReaderLog) -> Vec<u64> {
-    story.seen.last().map(|seen| seen.rows.clone()).unwrap_or_default()
+    story.seen.last().map(|seen| seen.row_counts.clone()).unwrap_or_default()
 }
 
 /// The rows that must be seen, if each flush says how many rows each dataset has.
-pub fn rows_of_last_flush(flushes: &[TimedExtents]) -> Vec<u64> {
-    flushes.last().map(|flush| flush.rows.clone()).unwrap_or_default()
+pub fn row_counts_of_last_flush(flushes: &[TimedExtents]) -> Vec<u64> {
+    flushes.last().map(|flush| flush.row_counts.clone()).unwrap_or_default()
 }

@@ -22,26 +22,27 @@ pub struct DomainListing<'a> {
 }
 
 /// Whether a location says that it is a folder: its last character, or that of its domain, is a slash.
-pub fn names_folder(location: &Location) -> bool {
+pub fn has_trailing_slash(location: &Location) -> bool {
     let Location::Url(url) = location else { return false };
     let settings = url.query_settings().unwrap_or_default();
     let domain = settings.iter().find(|(name, _)| *name == "domain").map(|(_, value)| value.ends_with('/'));
-    domain.unwrap_or_else(|| url.scheme().contains('+') && url.encoded_path().ends_with('/'))
+    domain.unwrap_or_else(|| url.scheme().contains('+') && url.encoded_hier_part().ends_with('/'))
 }
 
 impl DomainListing<'_> {
     /// Lists it; `None` if no folder of domains is there. If `is_folder_named`, the location names a folder.
     ///
     /// # Errors
-    /// [`Error::Location`], and those of the output.
+    /// [`Error::OpenFailed`], and those of the output.
     pub fn run(&self, is_folder_named: bool) -> Result<Option<CommandOutcome>> {
-        if !open::is_object_store(self.location).unwrap_or(false) {
+        if !open::is_hsds_location(self.location).unwrap_or(false) {
             return Ok(None);
         }
-        let Some(folder) = open::in_object_store(self.location, |at| DomainFolder::open(at, is_folder_named))? else {
+        let Some(folder) = open::with_hsds_location(self.location, |at| DomainFolder::open(at, is_folder_named))?
+        else {
             return Ok(None);
         };
-        let failed = |source: h5live::model::Error| Error::Location {
+        let failed = |source: h5live::model::Error| Error::OpenFailed {
             location: self.location.to_string(),
             source: Box::new(h5live::OpenError::Store(source)),
         };

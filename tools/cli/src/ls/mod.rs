@@ -73,19 +73,19 @@ impl LsCommand {
     /// As [`crate::error::Error`] says.
     pub fn run(self) -> Result<CommandOutcome> {
         #[cfg(feature = "hsds")]
-        if domains::names_folder(&self.file)
+        if domains::has_trailing_slash(&self.file)
             && let Some(outcome) = self.list_domains(true)?
         {
             return Ok(outcome);
         }
         let clock = OwnerTimesSource::default();
-        let opened = if self.long { clock.open(&self.file) } else { open::for_reading(&self.file) };
+        let opened = if self.long { clock.open_and_remember(&self.file) } else { open::for_reading(&self.file) };
         let file = match opened {
             #[cfg(feature = "hsds")]
             Err(error) if may_be_folder(&error) => return self.list_domains(false)?.ok_or(error),
             opened => opened?,
         };
-        let (start, path) = escaped_path::object_at_escaped_path(&file, &self.path)?;
+        let (start, path) = escaped_path::object_at_maybe_escaped_path(&file, &self.path)?;
         if let Object::Group(group) = &start {
             group.links()?;
         }
@@ -95,7 +95,10 @@ impl LsCommand {
         }
         let width = listing.lines.iter().map(|line| line.path.chars().count()).filter(|w| *w <= PATH_WIDTH).max();
         let width = width.unwrap_or(0);
-        let detail = EntryDetail { has_sizes: self.long, has_whole_values: self.attributes == AttributeDetail::Full };
+        let detail = EntryDetail {
+            shows_sizes: self.long,
+            shows_whole_attribute_values: self.attributes == AttributeDetail::Full,
+        };
         let describer = EntryDescriber::new(&file, detail);
         let mut status = LiveStatus::of(&file, &self.file);
         let mut out = StdoutWriter::stdout();

@@ -77,9 +77,9 @@ fn source_states_text(states: &[SourceState]) -> Option<String> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EntryDetail {
     /// The sizes of datasets.
-    pub has_sizes: bool,
+    pub shows_sizes: bool,
     /// The whole values of attributes.
-    pub has_whole_values: bool,
+    pub shows_whole_attribute_values: bool,
 }
 
 /// Describes the entries of a listing of a file.
@@ -105,7 +105,7 @@ impl<'a> EntryDescriber<'a> {
             ListingEntry::Unreadable(why) => format!("cannot be read: {why}"),
             ListingEntry::Dataset(id, spec) => {
                 let DatasetSpec { datatype, dataspace, .. } = &**spec;
-                let sizes = if self.detail.has_sizes { self.sizes(*id, spec) } else { String::new() };
+                let sizes = if self.detail.shows_sizes { self.sizes(*id, spec) } else { String::new() };
                 let sources = sources(self.file, *id, spec).and_then(|states| source_states_text(&states));
                 let sources = sources.map_or(String::new(), |text| format!("  {text}"));
                 format!("{}  {}  {}{sizes}{sources}", datatype, shape_text(dataspace), storage_text(spec))
@@ -113,11 +113,11 @@ impl<'a> EntryDescriber<'a> {
             ListingEntry::Map(id, spec) => {
                 let pairs =
                     map_pairs(self.file, *id).map_or("?".to_owned(), |pairs| counted(pairs, "pair").to_string());
-                format!("map {} -> {}  {pairs}", spec.key, spec.value)
+                format!("map {} -> {}  {pairs}", spec.key_type, spec.value_type)
             }
             ListingEntry::Attribute(attribute) => {
                 let value = self.value_text(attribute).unwrap_or_else(|| "?".to_owned());
-                let value = if self.detail.has_whole_values { value } else { shorten(&value, VALUE_WIDTH) };
+                let value = if self.detail.shows_whole_attribute_values { value } else { shorten(&value, VALUE_WIDTH) };
                 format!("{}  {}  {value}", attribute.datatype, shape_text(&attribute.dataspace))
             }
         }
@@ -154,8 +154,8 @@ impl<'a> EntryDescriber<'a> {
             ListingEntry::Map(id, spec) => json!({
                 "path": line.path,
                 "kind": "map",
-                "key_type": spec.key.to_string(),
-                "value_type": spec.value.to_string(),
+                "key_type": spec.key_type.to_string(),
+                "value_type": spec.value_type.to_string(),
                 "pairs": map_pairs(self.file, *id),
             }),
             ListingEntry::Attribute(attribute) => json!({
@@ -171,7 +171,7 @@ impl<'a> EntryDescriber<'a> {
 
     fn dataset_json(&self, path: &str, id: ObjectId, spec: &DatasetSpec) -> Json {
         let max = |m: &u64| if *m == crate::model::UNLIMITED { None } else { Some(*m) };
-        let stored = if self.detail.has_sizes { stored(self.file, id) } else { None };
+        let stored = if self.detail.shows_sizes { stored(self.file, id) } else { None };
         let is_chunked = matches!(spec.layout, Layout::Chunked(_));
         let mut described = json!({
             "path": path,

@@ -28,9 +28,9 @@ impl OwnerTimesSource {
     ///
     /// # Errors
     /// As [`open::for_reading`].
-    pub fn open(&self, location: &Location) -> Result<File> {
+    pub fn open_and_remember(&self, location: &Location) -> Result<File> {
         #[cfg(feature = "hsds")]
-        if open::is_object_store(location).unwrap_or(false) {
+        if open::is_hsds_location(location).unwrap_or(false) {
             let options = crate::draft_domain::options_tracking_opened(open::command_line_options(), &self.opened);
             return Ok(options.read().open(location)?);
         }

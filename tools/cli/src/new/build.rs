@@ -10,7 +10,7 @@ use h5live_native::existing_raw_file;
 use serde_json::Value as Json;
 
 use crate::error::{Error, Result};
-use crate::file_space_args::{self, DEFAULT_OFFSET_BYTES};
+use crate::file_space_args::{self, DEFAULT_OFFSET_SIZE};
 use crate::from_json;
 use crate::map_text;
 use crate::model::{
@@ -64,7 +64,9 @@ pub fn root(json: &Json) -> Result<ObjectSpec> {
             &fields,
             ObjectKindSpec::Group(GroupSpec { links: fields.creation_order_storage("link_order")? }),
         )?),
-        Some(_) => Err(DescriptionFault::Field { path: "/".to_owned(), field: "kind", wanted: "group" }.into()),
+        Some(_) => {
+            Err(DescriptionFault::MissingOrWrongField { path: "/".to_owned(), field: "kind", wanted: "group" }.into())
+        }
     }
 }
 
@@ -86,11 +88,11 @@ pub fn parse_file_space(json: &Json) -> Result<FileSpaceSettings> {
 pub fn parse_offset_size(json: &Json) -> Result<u32> {
     let size =
         |json: &Json| json.as_u64().and_then(|size| u32::try_from(size).ok()).filter(|size| [2, 4, 8].contains(size));
-    Ok(fields("/", json, &GROUP_FIELDS)?.optional("offset_size", "2, 4 or 8", size)?.unwrap_or(DEFAULT_OFFSET_BYTES))
+    Ok(fields("/", json, &GROUP_FIELDS)?.optional("offset_size", "2, 4 or 8", size)?.unwrap_or(DEFAULT_OFFSET_SIZE))
 }
 
 fn object_spec(fields: &DescriptionFields<'_>, body: ObjectKindSpec) -> Result<ObjectSpec, DescriptionFault> {
-    let (attributes, times) = (fields.creation_order_storage("attribute_order")?, fields.flag("times")?);
+    let (attributes, times) = (fields.creation_order_storage("attribute_order")?, fields.flag_or_false("times")?);
     Ok(ObjectSpec { attributes, track_times: times, ..body.into() })
 }
 
@@ -166,7 +168,7 @@ impl NewRawFiles {
     /// this process runs.
     ///
     /// # Errors
-    /// [`Error::InvalidDescription`], or [`Error::Path`].
+    /// [`Error::InvalidDescription`], or [`Error::Io`].
     pub fn create(place: &Path, json: &Json) -> Result<Self> {
         let mut made = NewRawFiles::default();
         if has_folder_of_raw_files() {
@@ -179,7 +181,7 @@ impl NewRawFiles {
             let path = path_beside(place, &piece.name);
             match std::fs::File::create_new(&path) {
                 Ok(_) => made.0.push(path),
-                Err(source) => return Err(Error::Path { path, source }),
+                Err(source) => return Err(Error::Io { path, source }),
             }
             Ok(())
         })?;
@@ -239,7 +241,8 @@ impl<'a> FileBuilder<'a> {
         for (name, json) in described.members("links")? {
             let path = child_path(path, &name);
             let kind = json.get("kind").and_then(Json::as_str).unwrap_or("dataset");
-            let text = |field: &'static str, known: &[&str]| DescriptionFields::new(&path, json, known)?.text(field);
+            let text =
+                |field: &'static str, known: &[&str]| DescriptionFields::new(&path, json, known)?.required_text(field);
             let target = match kind {
                 "soft" => LinkTarget::Soft(text("target", &["kind", "target"])?.into()),
                 "external" => {
@@ -275,7 +278,7 @@ impl<'a> FileBuilder<'a> {
         if let Some(id) = self.made.get(&path) {
             return Ok(*id);
         }
-        let missing = || DescriptionFault::Target { path: from.to_owned(), target: path.clone() };
+        let missing = || DescriptionFault::WrongTarget { path: from.to_owned(), target: path.clone() };
         let json = self.at(&path).ok_or_else(missing)?;
         let kind = json.get("kind").and_then(Json::as_str).unwrap_or("dataset");
         if !self.making.insert(path.clone()) {
@@ -297,7 +300,7 @@ impl<'a> FileBuilder<'a> {
                 let fields = fields(&path, json, &MAP_FIELDS)?;
                 let types = [fields.type_in("key_type")?, fields.type_in("value_type")?];
                 let [key, value] = types.map(|datatype| self.fit(datatype));
-                let map = ObjectKindSpec::Map(Box::new(MapSpec { key, value }));
+                let map = ObjectKindSpec::Map(Box::new(MapSpec { key_type: key, value_type: value }));
                 self.unlinked(&path, &object_spec(&fields, map)?)?
             }
             _ => return Err(missing().into()),
@@ -328,7 +331,7 @@ impl<'a> FileBuilder<'a> {
         let id = self.create_object(target, &fields.path)?;
         match self.object(id, target)? {
             Object::Datatype(datatype) => Ok(Some(datatype)),
-            _ => Err(DescriptionFault::Target { path: fields.path.clone(), target: target.to_owned() }.into()),
+            _ => Err(DescriptionFault::WrongTarget { path: fields.path.clone(), target: target.to_owned() }.into()),
         }
     }
 
@@ -359,11 +362,13 @@ impl<'a> FileBuilder<'a> {
             }
             (Some(_), _) => {
                 let wanted = "compact, contiguous, chunked, external or virtual";
-                return Err(DescriptionFault::Field { path: path.to_owned(), field: "layout", wanted }.into());
+                return Err(
+                    DescriptionFault::MissingOrWrongField { path: path.to_owned(), field: "layout", wanted }.into()
+                );
             }
         };
         builder = fields.filters()?.into_iter().fold(builder, |builder, filter| builder.filter(filter));
-        if fields.flag("unfiltered_edges")? {
+        if fields.flag_or_false("unfiltered_edges")? {
             builder = builder.unfiltered_partial_chunks();
         }
         builder = builder.fill_time(fields.fill_time()?);
@@ -376,14 +381,14 @@ impl<'a> FileBuilder<'a> {
             }
             let refer = |form: &ReferenceType, json: &Json| self.refer(form, json);
             let value = from_json::value_from_json(&datatype, fill, &refer);
-            builder =
-                builder.fill_value(&value.map_err(|source| DescriptionFault::Value { path: path.to_owned(), source })?);
+            builder = builder
+                .fill_value(&value.map_err(|source| DescriptionFault::InvalidValue { path: path.to_owned(), source })?);
         }
-        if fields.flag("fill_undefined")? {
+        if fields.flag_or_false("fill_undefined")? {
             builder = builder.fill_undefined();
         }
         builder = builder.attribute_storage(fields.creation_order_storage("attribute_order")?);
-        if fields.flag("times")? {
+        if fields.flag_or_false("times")? {
             builder = builder.track_times();
         }
         Ok(builder.create_unlinked()?.id())
@@ -438,12 +443,17 @@ impl<'a> FileBuilder<'a> {
 
     fn pairs(&self, fields: &DescriptionFields<'_>, map: &UntypedMap) -> Result<()> {
         let refer = |form: &ReferenceType, json: &Json| self.refer(form, json);
-        let wrong = |source| DescriptionFault::Value { path: fields.path.clone(), source };
+        let wrong = |source| DescriptionFault::InvalidValue { path: fields.path.clone(), source };
         let mut pairs = Vec::new();
         for pair in fields.optional("pairs", "a list of keys and values", Json::as_array)?.into_iter().flatten() {
             let wanted = "a list of keys and values";
             let [key, value] = pair.as_array().map(Vec::as_slice).unwrap_or_default() else {
-                return Err(DescriptionFault::Field { path: fields.path.clone(), field: "pairs", wanted }.into());
+                return Err(DescriptionFault::MissingOrWrongField {
+                    path: fields.path.clone(),
+                    field: "pairs",
+                    wanted,
+                }
+                .into());
             };
             let key = map_text::map_key_from_json(map.key_type(), key, &refer).map_err(wrong)?;
             pairs.push((key, from_json::value_from_json(map.value_type(), value, &refer).map_err(wrong)?));
@@ -473,10 +483,11 @@ impl<'a> FileBuilder<'a> {
         };
         if std::str::from_utf8(name.as_bytes()).is_err() {
             let value = Value::encode_all(&values, &self.fit(datatype.clone()), self.store)
-                .map_err(|source| DescriptionFault::Convert { path: shown.clone(), source })?;
+                .map_err(|source| DescriptionFault::UnstorableValue { path: shown.clone(), source })?;
             let committed = committed.map(|committed| committed.id());
             let (name, datatype) = (name.clone(), self.fit(datatype));
-            let data = AttributeData { name, datatype, committed, dataspace, value, creation_order: None };
+            let data =
+                AttributeData { name, datatype, committed_datatype: committed, dataspace, value, creation_order: None };
             let set = self.file.writer().and_then(|writer| writer.set_attribute(object.id(), &data));
             return set.map_err(|error| self.error(&shown, error));
         }
@@ -492,6 +503,6 @@ impl<'a> FileBuilder<'a> {
     fn elements(&self, path: &str, datatype: &Datatype, dims: &[u64], json: &Json) -> Result<Vec<Value>> {
         let refer = |form: &ReferenceType, json: &Json| self.refer(form, json);
         let values = from_json::elements_from_json(datatype, dims, json, &refer);
-        values.map_err(|source| DescriptionFault::Value { path: path.to_owned(), source }.into())
+        values.map_err(|source| DescriptionFault::InvalidValue { path: path.to_owned(), source }.into())
     }
 }

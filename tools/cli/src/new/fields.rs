@@ -16,13 +16,13 @@ use crate::model::{
 pub enum DescriptionFault {
     /// It is no JSON.
     #[error("{0}")]
-    Json(#[source] serde_json::Error),
+    InvalidJson(#[source] serde_json::Error),
     /// A key is there twice in an object.
     #[error("{0:?} is there twice")]
-    Repeated(String),
+    RepeatedKey(String),
     /// A field is missing, or of another kind.
     #[error("{path}: {field:?} is missing, or is not {wanted}")]
-    Field {
+    MissingOrWrongField {
         /// The object.
         path: String,
         /// The field.
@@ -32,7 +32,7 @@ pub enum DescriptionFault {
     },
     /// A field is known to nobody.
     #[error("{path}: the field {field:?} is not known")]
-    Unknown {
+    UnknownField {
         /// The object.
         path: String,
         /// The field.
@@ -40,7 +40,7 @@ pub enum DescriptionFault {
     },
     /// A type is none.
     #[error("{path}: {source}")]
-    Type {
+    InvalidType {
         /// The object.
         path: String,
         /// Why.
@@ -48,7 +48,7 @@ pub enum DescriptionFault {
     },
     /// A value is none of its type.
     #[error("{path}: {source}")]
-    Value {
+    InvalidValue {
         /// The object.
         path: String,
         /// Why.
@@ -56,7 +56,7 @@ pub enum DescriptionFault {
     },
     /// A value cannot be stored.
     #[error("{path}: {source}")]
-    Convert {
+    UnstorableValue {
         /// The object.
         path: String,
         /// Why.
@@ -64,7 +64,7 @@ pub enum DescriptionFault {
     },
     /// A path leads to nothing in the description, or to something else.
     #[error("{path}: the description has no {target:?} of the right kind")]
-    Target {
+    WrongTarget {
         /// The object.
         path: String,
         /// Where the path should lead.
@@ -80,13 +80,17 @@ pub struct DescriptionFields<'a> {
 
 impl<'a> DescriptionFields<'a> {
     /// # Errors
-    /// [`DescriptionFault::Field`] if it is no JSON object; [`DescriptionFault::Unknown`] if it has other fields than
+    /// [`DescriptionFault::MissingOrWrongField`] if it is no JSON object; [`DescriptionFault::UnknownField`] if it has other fields than
     /// `known`.
     pub fn new(path: &str, json: &'a Json, known: &[&str]) -> Result<Self, DescriptionFault> {
         let of = json.as_object();
-        let of = of.ok_or(DescriptionFault::Field { path: path.to_owned(), field: "kind", wanted: "an object's" })?;
+        let of = of.ok_or(DescriptionFault::MissingOrWrongField {
+            path: path.to_owned(),
+            field: "kind",
+            wanted: "an object's",
+        })?;
         match of.keys().find(|key| !known.contains(&key.as_str())) {
-            Some(field) => Err(DescriptionFault::Unknown { path: path.to_owned(), field: field.clone() }),
+            Some(field) => Err(DescriptionFault::UnknownField { path: path.to_owned(), field: field.clone() }),
             None => Ok(DescriptionFields { path: path.to_owned(), of }),
         }
     }
@@ -102,7 +106,7 @@ impl<'a> DescriptionFields<'a> {
         wanted: &'static str,
         read: impl FnOnce(&'a Json) -> Option<T>,
     ) -> Result<Option<T>, DescriptionFault> {
-        let fault = || DescriptionFault::Field { path: self.path.clone(), field, wanted };
+        let fault = || DescriptionFault::MissingOrWrongField { path: self.path.clone(), field, wanted };
         self.get(field).map(|value| read(value).ok_or_else(fault)).transpose()
     }
 
@@ -112,15 +116,15 @@ impl<'a> DescriptionFields<'a> {
         wanted: &'static str,
         read: impl FnOnce(&'a Json) -> Option<T>,
     ) -> Result<T, DescriptionFault> {
-        let fault = DescriptionFault::Field { path: self.path.clone(), field, wanted };
+        let fault = DescriptionFault::MissingOrWrongField { path: self.path.clone(), field, wanted };
         self.optional(field, wanted, read)?.ok_or(fault)
     }
 
-    pub fn text(&self, field: &'static str) -> Result<&'a str, DescriptionFault> {
+    pub fn required_text(&self, field: &'static str) -> Result<&'a str, DescriptionFault> {
         self.required(field, "a text", Json::as_str)
     }
 
-    pub fn flag(&self, field: &'static str) -> Result<bool, DescriptionFault> {
+    pub fn flag_or_false(&self, field: &'static str) -> Result<bool, DescriptionFault> {
         Ok(self.optional(field, "true or false", Json::as_bool)?.unwrap_or(false))
     }
 
@@ -139,8 +143,8 @@ impl<'a> DescriptionFields<'a> {
 
     /// The datatype in a field.
     pub fn type_in(&self, field: &'static str) -> Result<Datatype, DescriptionFault> {
-        let parsed = self.text(field)?.parse::<DatatypeFromText>();
-        parsed.map(|text| text.0).map_err(|source| DescriptionFault::Type { path: self.path.clone(), source })
+        let parsed = self.required_text(field)?.parse::<DatatypeFromText>();
+        parsed.map(|text| text.0).map_err(|source| DescriptionFault::InvalidType { path: self.path.clone(), source })
     }
 
     pub fn dataspace(&self) -> Result<Dataspace, DescriptionFault> {

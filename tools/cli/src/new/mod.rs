@@ -10,7 +10,7 @@ use h5live::{LibVer, Location};
 use crate::checked_json::DuplicateCheckedJson;
 use crate::conversion_args::ConversionArgs;
 use crate::error::{CommandOutcome, Error, Result};
-use crate::file_space_args::{DEFAULT_OFFSET_BYTES, FileSpaceArgs};
+use crate::file_space_args::{DEFAULT_OFFSET_SIZE, FileSpaceArgs};
 use crate::model::FileSpaceSettings;
 use crate::new_output::NewOutput;
 use crate::temp_output::ForceArgs;
@@ -45,14 +45,14 @@ impl NewCommand {
     pub fn run(self) -> Result<CommandOutcome> {
         let description = self.description.as_ref().filter(|path| path.as_os_str() != "-");
         let text = match description {
-            Some(path) => std::fs::read_to_string(path).map_err(|source| Error::Path { path: path.clone(), source })?,
-            None => std::io::read_to_string(std::io::stdin()).map_err(Error::Description)?,
+            Some(path) => std::fs::read_to_string(path).map_err(|source| Error::Io { path: path.clone(), source })?,
+            None => std::io::read_to_string(std::io::stdin()).map_err(Error::Stdin)?,
         };
         let wrong = |fault| Error::InvalidDescription { file: description.cloned(), fault };
         let json: DuplicateCheckedJson =
-            serde_json::from_str(&text).map_err(|error| wrong(DescriptionFault::Json(error)))?;
+            serde_json::from_str(&text).map_err(|error| wrong(DescriptionFault::InvalidJson(error)))?;
         if let Some(key) = json.repeated_key {
-            return Err(wrong(DescriptionFault::Repeated(key)));
+            return Err(wrong(DescriptionFault::RepeatedKey(key)));
         }
         self.make(&json.value).map_err(|error| match error {
             Error::InvalidDescription { fault, .. } => wrong(fault),
@@ -76,10 +76,10 @@ impl NewCommand {
         if self.space.is_given() || space != FileSpaceSettings::default() {
             options = options.file_space(self.space.or(space));
         }
-        if offset_size != DEFAULT_OFFSET_BYTES {
+        if offset_size != DEFAULT_OFFSET_SIZE {
             options = options.offset_size(offset_size);
         }
-        let file = output.open(options)?;
+        let file = output.create_file(options)?;
         let raw_files = place.map(|place| build::NewRawFiles::create(&place, json)).transpose()?;
         build::fill(&file, json)?;
         output.persist(file)?;

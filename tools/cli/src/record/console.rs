@@ -3,7 +3,7 @@
 use h5live_recorder::{RecordNotice, RecordObserver, RefusedRow};
 use indicatif::ProgressBar;
 
-use crate::output::eprint_message;
+use crate::output::eprint_prefixed;
 use crate::progress;
 
 /// Rows that are named one by one; of the rest only the number is told.
@@ -24,14 +24,14 @@ impl<'a> RecordProgressPrinter<'a> {
     }
 
     /// Takes the number of rows away.
-    pub fn finish(self) {
+    pub fn finish_and_clear(self) {
         self.bar.finish_and_clear();
     }
 }
 
 impl RecordObserver for RecordProgressPrinter<'_> {
     fn notice(&mut self, notice: &RecordNotice) {
-        eprint_message(format_args!("{}: {notice}", self.path));
+        eprint_prefixed(format_args!("{}: {notice}", self.path));
     }
 
     fn row_accepted(&mut self) {
@@ -41,7 +41,7 @@ impl RecordObserver for RecordProgressPrinter<'_> {
     fn row_refused(&mut self, row: &RefusedRow) {
         self.refused += 1;
         if self.refused <= MAX_NAMED_ROWS {
-            eprint_message(format_args!("standard input: {row}"));
+            eprint_prefixed(format_args!("standard input: {row}"));
         }
     }
 }

@@ -18,7 +18,7 @@ use crate::error::{CommandOutcome, Error, Result, error_with_causes};
 use crate::escaped_path;
 use crate::live::processes::interrupt_flag;
 use crate::number_arg::{at_least, integer, within};
-use crate::output::eprint_message;
+use crate::output::eprint_prefixed;
 
 use console::RecordProgressPrinter;
 use mirror::{Mirror, MirrorArgs, MirrorReport};
@@ -170,7 +170,7 @@ impl RecordCommand {
         let interrupted = interrupt_flag();
         let options = self.options()?;
         let mirror = self.mirror.prepare_mirror(&self.file, &self.path)?;
-        let file = RecordedFile::open(&self.file)?;
+        let file = RecordedFile::open_or_create(&self.file)?;
         escaped_path::refuse_escaped_existing(file.file(), &self.path)?;
         let mut console = RecordProgressPrinter::new(&self.path);
         let recorder = match Recorder::new(file.file(), &self.path, options, &mut console) {
@@ -180,11 +180,12 @@ impl RecordCommand {
                 return Err(placed(error, &self.file));
             }
         };
-        mirror.iter().for_each(Mirror::source_created);
+        mirror.iter().for_each(Mirror::start);
         let RecordingResult { summary, ended } = recorder.record(std::io::stdin(), &interrupted);
-        let CloseReport { kept, unused, ended: closed } = file.close(&summary);
-        console.finish();
-        let is_kept = !matches!(unused, Some(NoRowsOutcome::Removed | NoRowsOutcome::DatasetRemoved));
+        let CloseReport { kept_rows: kept, no_rows_outcome: unused, close_result: closed } =
+            file.close_and_remove_if_unused(&summary);
+        console.finish_and_clear();
+        let is_kept = !matches!(unused, Some(NoRowsOutcome::FileRemoved | NoRowsOutcome::DatasetRemoved));
         let mirrored = mirror.and_then(|mirror| mirror.finish(is_kept)).filter(|_| is_kept);
         let stopped = match ended {
             Err(h5live_recorder::Error::Row(refused)) => Some(refused),
@@ -196,10 +197,10 @@ impl RecordCommand {
             }
         };
         if let Some(refused) = &stopped {
-            eprint_message(format_args!("standard input: {refused}"));
+            eprint_prefixed(format_args!("standard input: {refused}"));
         }
         if let Some(unused) = unused {
-            eprint_message(format_args!("{}: {unused}", self.file));
+            eprint_prefixed(format_args!("{}: {unused}", self.file));
         }
         self.report(&summary, stopped.as_ref(), mirrored.as_ref())?;
         let is_mirrored = mirrored.is_none_or(|mirror| mirror.is_complete());
@@ -209,12 +210,12 @@ impl RecordCommand {
     /// The end of a recording that has failed. The closed file has got `kept` rows.
     fn failed(&self, error: Error, kept: u64, unused: Option<NoRowsOutcome>) -> Result<CommandOutcome> {
         if is_full(&error) && kept > 0 {
-            eprint_message(error_with_causes(&error));
-            eprint_message(format_args!("{}: {} stored{}", self.file, counted(kept, "row"), self.way_on()));
+            eprint_prefixed(error_with_causes(&error));
+            eprint_prefixed(format_args!("{}: {} stored{}", self.file, counted(kept, "row"), self.way_on()));
             return Ok(CommandOutcome::FAILED);
         }
         let removed = unused.filter(|unused| *unused == NoRowsOutcome::DatasetRemoved);
-        removed.iter().for_each(|unused| eprint_message(format_args!("{}: {unused}", self.file)));
+        removed.iter().for_each(|unused| eprint_prefixed(format_args!("{}: {unused}", self.file)));
         Err(error)
     }
 
@@ -240,7 +241,7 @@ impl RecordCommand {
             Some(FormatArg::Raw) | None => None,
         };
         if let (Some(_), Some(text)) = (self.dtype, text) {
-            return Err(Error::FramesOfText(text));
+            return Err(Error::DtypeForTextInput(text));
         }
         let frames = self.dtype.map(|kind| FrameFormat::new(kind, &self.shape));
         Ok(RecordOptions {
@@ -279,9 +280,9 @@ impl RecordCommand {
                 _ => format!(", {refused} skipped"),
             };
             let stopped = stopped.map(|refused| format!(", stopped at row {}", refused.row_number)).unwrap_or_default();
-            eprint_message(format_args!("{}: {} stored{left}{stopped}", self.file, counted(recorded.accepted, "row")));
+            eprint_prefixed(format_args!("{}: {} stored{left}{stopped}", self.file, counted(recorded.accepted, "row")));
         }
-        mirrored.iter().for_each(eprint_message);
+        mirrored.iter().for_each(eprint_prefixed);
         if self.json {
             let mut summary = serde_json::Map::new();
             summary.insert("file".to_owned(), self.file.to_string().into());

@@ -30,7 +30,7 @@ impl MirrorArgs {
 
 impl Mirror {
     /// Nothing.
-    pub fn source_created(&self) {
+    pub fn start(&self) {
         match *self {}
     }
 

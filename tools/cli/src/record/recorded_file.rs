@@ -23,10 +23,10 @@ pub struct RecordedFile {
 pub enum NoRowsOutcome {
     /// The file was there before, or somebody else has opened it.
     #[error("no rows were recorded; the file stays as it is")]
-    Kept,
+    FileKept,
     /// The file had been made for the recording.
     #[error("no rows were recorded; the new file, which would be empty, was removed")]
-    Removed,
+    FileRemoved,
     /// The dataset had been made for the recording.
     #[error("no rows were recorded; the new dataset, which would be empty, was removed")]
     DatasetRemoved,
@@ -39,11 +39,11 @@ pub enum NoRowsOutcome {
 #[derive(Debug)]
 pub struct CloseReport {
     /// How many rows it has got.
-    pub kept: u64,
+    pub kept_rows: u64,
     /// What became of a dataset or file without rows.
-    pub unused: Option<NoRowsOutcome>,
+    pub no_rows_outcome: Option<NoRowsOutcome>,
     /// [`Error::File`](crate::error::Error::File) if not all was stored.
-    pub ended: Result<()>,
+    pub close_result: Result<()>,
 }
 
 impl RecordedFile {
@@ -51,7 +51,7 @@ impl RecordedFile {
     ///
     /// # Errors
     /// [`Error::File`](crate::error::Error::File).
-    pub fn open(location: &Location) -> Result<Self> {
+    pub fn open_or_create(location: &Location) -> Result<Self> {
         temp_output::remove_stale_temps_beside(location)?;
         let mut is_new = false;
         let file = match crate::open::command_line_options().swmr_write().open(location) {
@@ -76,20 +76,26 @@ impl RecordedFile {
     }
 
     /// Closes the file after a recording. It is removed if it was made for it and nothing came in.
-    pub fn close(self, recorded: &RecordSummary) -> CloseReport {
+    pub fn close_and_remove_if_unused(self, recorded: &RecordSummary) -> CloseReport {
         let unused = match recorded.no_rows_outcome {
-            Some(NoRowsDatasetOutcome::NotMade) => NoRowsOutcome::Kept,
+            Some(NoRowsDatasetOutcome::NotMade) => NoRowsOutcome::FileKept,
             Some(NoRowsDatasetOutcome::Removed) => NoRowsOutcome::DatasetRemoved,
             Some(NoRowsDatasetOutcome::Kept) | None => {
                 let closed = self.file.close();
                 let kept = if closed.is_ok() { recorded.dataset_growth } else { recorded.flushed };
                 let unused = recorded.no_rows_outcome.map(|_| NoRowsOutcome::DatasetKept);
-                return CloseReport { kept, unused, ended: closed.map_err(Into::into) };
+                return CloseReport {
+                    kept_rows: kept,
+                    no_rows_outcome: unused,
+                    close_result: closed.map_err(Into::into),
+                };
             }
         };
         match self.close_and_remove_if_new() {
-            Ok(true) => CloseReport { kept: 0, unused: Some(NoRowsOutcome::Removed), ended: Ok(()) },
-            closed => CloseReport { kept: 0, unused: Some(unused), ended: closed.map(drop) },
+            Ok(true) => {
+                CloseReport { kept_rows: 0, no_rows_outcome: Some(NoRowsOutcome::FileRemoved), close_result: Ok(()) }
+            }
+            closed => CloseReport { kept_rows: 0, no_rows_outcome: Some(unused), close_result: closed.map(drop) },
         }
     }
 
@@ -100,7 +106,7 @@ impl RecordedFile {
     pub fn close_and_remove_if_new(self) -> Result<bool> {
         let is_empty = self.file.root().names().is_ok_and(|names| names.is_empty());
         self.file.close()?;
-        let path = if self.is_new && is_empty { crate::open::path_of_any_store(&self.location)? } else { None };
+        let path = if self.is_new && is_empty { crate::open::any_file_path(&self.location)? } else { None };
         // Others may have joined a log.
         let path = path.filter(|path| !is_multi_writer(path));
         // If somebody else has opened it meanwhile, it stays.

@@ -52,7 +52,7 @@ impl TarCheckArgs {
                     outcome =
                         outcome.worse(if report.is_clean() { CommandOutcome::Clean } else { CommandOutcome::Findings });
                 }
-                Err(error) => outcome = outcome.worse(out.eprint_error(error.into())?),
+                Err(error) => outcome = outcome.worse(out.flush_and_eprint_error(error.into())?),
             }
         }
         out.flush()?;
@@ -61,8 +61,10 @@ impl TarCheckArgs {
 }
 
 /// That another archive follows.
-pub fn next_archive_notice(at: u64) -> String {
-    format!("another archive follows at byte {at}, behind the end of this one; --ignore-zeros takes its entries, too")
+pub fn next_archive_notice(offset: u64) -> String {
+    format!(
+        "another archive follows offset byte {offset}, behind the end of this one; --ignore-zeros takes its entries, too"
+    )
 }
 
 fn show(out: &mut StdoutWriter, name: &str, report: &TarReport) -> Result<()> {

@@ -12,7 +12,7 @@ use super::check::next_archive_notice;
 use crate::counted::counted;
 use crate::error::{CommandOutcome, Error, Result, error_with_causes};
 use crate::number_arg::{bytes, bytes_within};
-use crate::output::eprint_message;
+use crate::output::eprint_prefixed;
 use crate::temp_output::ForceArgs;
 use crate::{open, progress};
 
@@ -106,7 +106,7 @@ impl TarImportArgs {
         let report = done.inspect_err(|_| self.tell_rollback())?;
         if !self.quiet {
             if report.entries_not_at_own_path.count > 0 {
-                eprint_message(moved_text(&report.entries_not_at_own_path));
+                eprint_prefixed(moved_text(&report.entries_not_at_own_path));
             }
             let (samples, bytes) = (
                 counted(report.samples_in_all_archives, "sample"),
@@ -117,14 +117,14 @@ impl TarImportArgs {
         let more =
             report.next_archive_offset.map(|at| format!("{}: {}", self.archive.display(), next_archive_notice(at)));
         let findings: Vec<_> = report.fault.iter().map(|fault| error_with_causes(fault)).chain(more).collect();
-        findings.iter().for_each(eprint_message);
+        findings.iter().for_each(eprint_prefixed);
         Ok(if findings.is_empty() { CommandOutcome::Clean } else { CommandOutcome::Findings })
     }
 
     /// Says how an import that failed is taken back.
     fn tell_rollback(&self) {
         if self.append {
-            eprint_message(format_args!(
+            eprint_prefixed(format_args!(
                 "{}: the archives that were there are as before; `h5live tar rollback` takes back what came of this one, `h5live tar import --resume` continues it",
                 self.to
             ));

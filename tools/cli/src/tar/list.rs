@@ -100,7 +100,7 @@ fn as_json_line(tar: &ImportedTar, row: &EntryRow) -> serde_json::Value {
     })
 }
 
-pub fn verify_tar_contents(files: &[Location]) -> Result<CommandOutcome> {
+pub fn verify_imported_contents(files: &[Location]) -> Result<CommandOutcome> {
     let mut out = StdoutWriter::stdout();
     let mut outcome = CommandOutcome::Clean;
     for location in files {
@@ -126,7 +126,7 @@ pub fn verify_tar_contents(files: &[Location]) -> Result<CommandOutcome> {
                 let is_clean = report.wrong.is_empty() && report.has_digests && !is_importing;
                 outcome = outcome.worse(if is_clean { CommandOutcome::Clean } else { CommandOutcome::Findings });
             }
-            Err(error) => outcome = outcome.worse(out.eprint_error(error)?),
+            Err(error) => outcome = outcome.worse(out.flush_and_eprint_error(error)?),
         }
     }
     out.flush()?;

@@ -93,14 +93,14 @@ impl TarMergeImportsArgs {
 
     /// The path of a file that has a virtual dataset or is a source of one.
     fn view_path(&self, location: &Location) -> Result<PathBuf> {
-        open::native_file_path(location)?.ok_or_else(|| Error::NoFile { location: location.to_string() })
+        open::native_file_path(location)?.ok_or_else(|| Error::NotNativeFile { location: location.to_string() })
     }
 }
 
 /// Makes the file for merged archives.
 fn open_new(output: &NewOutput) -> Result<File> {
     let new = open::command_line_options();
-    output.open(if output.is_native() { h5live_archive::with_libver_v18(new) } else { new })
+    output.create_file(if output.is_native() { h5live_archive::with_libver_v18(new) } else { new })
 }
 
 /// The name of a file as a virtual dataset of another file has it.

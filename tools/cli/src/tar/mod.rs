@@ -165,7 +165,7 @@ impl TarCommand {
             TarAction::Extract { file, to, glob, quiet, set, verify } => {
                 write::extract(&verify.read(&file)?, &to, glob.as_deref(), quiet, set.options())
             }
-            TarAction::Verify { files } => list::verify_tar_contents(&files),
+            TarAction::Verify { files } => list::verify_imported_contents(&files),
         }
     }
 }

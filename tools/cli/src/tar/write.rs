@@ -13,7 +13,7 @@ use h5live_archive::{
 use super::opened::is_match;
 use crate::error::{CommandOutcome, Error, Result};
 use crate::open;
-use crate::output::{StdoutWriter, eprint_message};
+use crate::output::{StdoutWriter, eprint_prefixed};
 use crate::temp_output::ForceArgs;
 
 pub fn export(
@@ -27,7 +27,7 @@ pub fn export(
         h5live_archive::export(tar, archive, &mut BufWriter::with_capacity(1 << 20, io::stdout().lock()))?;
         return Ok(CommandOutcome::Clean);
     };
-    let failed = |source| Error::Path { path: path.clone(), source };
+    let failed = |source| Error::Io { path: path.clone(), source };
     if !force.replaces_file && path.symlink_metadata().is_ok() {
         return Err(Error::Exists { path });
     }
@@ -93,10 +93,10 @@ pub fn extract(
     let report = Extractor::new(tar, to)?.options(options).extract(&|path| is_match(glob, path))?;
     if !quiet {
         for (path, why) in &report.refused {
-            eprint_message(format_args!("\"{path}\" is not extracted: {why}"));
+            eprint_prefixed(format_args!("\"{path}\" is not extracted: {why}"));
         }
         for (path, what) in &report.metadata_failures {
-            eprint_message(format_args!("\"{path}\" is extracted without {what}"));
+            eprint_prefixed(format_args!("\"{path}\" is extracted without {what}"));
         }
     }
     Ok(if report.refused.is_empty() && report.metadata_failures.is_empty() {

@@ -15,9 +15,9 @@ const NAME_WIDTH: usize = 18;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Chart {
     /// A line of blocks for the numbers, or for each numeric member, of the newest rows.
-    Lines,
+    SparklinesOverRows,
     /// A line of blocks across the newest row.
-    Row,
+    SparklineAcrossNewestRow,
     /// The newest row as an image of this many rows and columns.
     Image(usize, usize),
 }
@@ -27,26 +27,26 @@ impl Chart {
     pub fn for_spec(spec: &DatasetSpec) -> Chart {
         match spec.dataspace.dims() {
             [_, .., rows, columns] if is_number(&spec.datatype) => Chart::Image(*rows as usize, *columns as usize),
-            [_, columns] if is_number(&spec.datatype) && *columns > 8 => Chart::Row,
-            _ => Chart::Lines,
+            [_, columns] if is_number(&spec.datatype) && *columns > 8 => Chart::SparklineAcrossNewestRow,
+            _ => Chart::SparklinesOverRows,
         }
     }
 
     /// Rows that are needed for a picture of `width` characters.
     pub fn rows_needed(self, width: usize) -> u64 {
         match self {
-            Chart::Lines => width as u64 * 4,
-            Chart::Row | Chart::Image(..) => 1,
+            Chart::SparklinesOverRows => width as u64 * 4,
+            Chart::SparklineAcrossNewestRow | Chart::Image(..) => 1,
         }
     }
 
-    /// The lines of the picture of `rows`, which are the stored bytes of rows of `row_elements` elements each.
-    pub fn draw(self, datatype: &Datatype, row_elements: usize, rows: &[u8], width: usize) -> Vec<String> {
-        let row_bytes = (datatype.size() as usize).saturating_mul(row_elements).max(1);
+    /// The lines of the picture of `rows`, which are the stored bytes of rows of `elements_per_row` elements each.
+    pub fn draw(self, datatype: &Datatype, elements_per_row: usize, rows: &[u8], width: usize) -> Vec<String> {
+        let row_bytes = (datatype.size() as usize).saturating_mul(elements_per_row).max(1);
         let newest = rows.chunks_exact(row_bytes).next_back().unwrap_or_default();
         match self {
-            Chart::Lines => lines(datatype, row_elements, rows, width),
-            Chart::Row => vec![sparkline(&numbers(datatype, newest), width)],
+            Chart::SparklinesOverRows => lines(datatype, elements_per_row, rows, width),
+            Chart::SparklineAcrossNewestRow => vec![sparkline(&numbers(datatype, newest), width)],
             Chart::Image(rows, columns) => {
                 // Of a row of several images, the first.
                 let pixels = numbers(
@@ -59,7 +59,7 @@ impl Chart {
                     return Vec::new();
                 };
                 let (low, high) = image.range();
-                let mut lines = image.shrink(2 * IMAGE_LINES, width).lines();
+                let mut lines = image.shrink_to_at_most(2 * IMAGE_LINES, width).lines();
                 lines.push(format!("{rows} x {columns} pixels from {low} (dark) to {high} (light)"));
                 lines
             }
@@ -133,11 +133,11 @@ mod tests {
 
     #[test]
     fn the_picture_suits_the_dataset() {
-        assert_eq!(Chart::for_spec(&spec(u8_type(), &[5])), Chart::Lines);
-        assert_eq!(Chart::for_spec(&spec(u8_type(), &[5, 3])), Chart::Lines);
-        assert_eq!(Chart::for_spec(&spec(u8_type(), &[5, 64])), Chart::Row);
+        assert_eq!(Chart::for_spec(&spec(u8_type(), &[5])), Chart::SparklinesOverRows);
+        assert_eq!(Chart::for_spec(&spec(u8_type(), &[5, 3])), Chart::SparklinesOverRows);
+        assert_eq!(Chart::for_spec(&spec(u8_type(), &[5, 64])), Chart::SparklineAcrossNewestRow);
         assert_eq!(Chart::for_spec(&spec(u8_type(), &[5, 2, 64])), Chart::Image(2, 64));
-        assert_eq!(Chart::for_spec(&spec(u8_type(), &[])), Chart::Lines);
+        assert_eq!(Chart::for_spec(&spec(u8_type(), &[])), Chart::SparklinesOverRows);
     }
 
     #[test]
@@ -146,7 +146,7 @@ mod tests {
         let text = Datatype::fixed_string(1, Default::default());
         let members = vec![member("a", 0, u8_type()), member("s", 1, text), member("b", 2, u8_type())];
         let datatype = Datatype::Compound(CompoundType { size: 3, members });
-        let lines = Chart::Lines.draw(&datatype, 1, &[0, 65, 9, 7, 65, 9], 40);
+        let lines = Chart::SparklinesOverRows.draw(&datatype, 1, &[0, 65, 9, 7, 65, 9], 40);
         assert_eq!(lines, ["a                           7  ▁█", "b                           9  ▁▁"]);
     }
 
@@ -160,7 +160,7 @@ mod tests {
     #[test]
     fn nothing_is_drawn_of_nothing() {
         assert_eq!(Chart::Image(2, 2).draw(&u8_type(), 4, &[], 40), Vec::<String>::new());
-        assert_eq!(Chart::Row.draw(&u8_type(), 4, &[], 40), [""]);
+        assert_eq!(Chart::SparklineAcrossNewestRow.draw(&u8_type(), 4, &[], 40), [""]);
     }
 
     #[test]

@@ -21,7 +21,7 @@ impl Image {
     }
 
     /// The image shrunk, with its proportions kept, to at most `rows` x `columns` pixels: means of boxes.
-    pub fn shrink(&self, rows: usize, columns: usize) -> Image {
+    pub fn shrink_to_at_most(&self, rows: usize, columns: usize) -> Image {
         let factor = (self.rows.div_ceil(rows.max(1))).max(self.columns.div_ceil(columns.max(1))).max(1);
         let (small_rows, small_columns) = (self.rows.div_ceil(factor), self.columns.div_ceil(factor));
         let mut pixels = Vec::with_capacity(small_rows * small_columns);
@@ -83,10 +83,10 @@ mod tests {
     #[test]
     fn shrinking_keeps_the_proportions() {
         let image = Image::new(4, 8, (0..32).map(f64::from).collect()).unwrap();
-        let small = image.shrink(10, 4);
+        let small = image.shrink_to_at_most(10, 4);
         assert_eq!((small.rows, small.columns), (2, 4));
         assert_eq!(small.pixels.first(), Some(&4.5), "the mean of 0, 1, 8 and 9");
-        assert_eq!(image.shrink(10, 10), image);
+        assert_eq!(image.shrink_to_at_most(10, 10), image);
     }
 
     #[test]

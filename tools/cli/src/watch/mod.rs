@@ -28,7 +28,7 @@ use chart::Chart;
 use screen::Screen;
 
 /// A pause between two looks whether to end.
-pub const PAUSE: Duration = Duration::from_millis(50);
+pub const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Rows that are read at a time.
 const BLOCK_ROWS: u64 = 1024;
@@ -76,7 +76,7 @@ impl WatchCommand {
         let interrupted = interrupt_flag();
         let options = crate::open::command_line_options().swmr_read().recover(self.recover);
         let dataset = self.wait.open_and_find_waiting(&self.file, &self.path, &interrupted, options, &|file| {
-            match escaped_path::object_at_escaped_path(file, &self.path)? {
+            match escaped_path::object_at_maybe_escaped_path(file, &self.path)? {
                 (Object::Dataset(dataset), _) => Ok(dataset.tolerate_busy_sources()),
                 _ => Ok(file.dataset(&self.path)?.tolerate_busy_sources()),
             }
@@ -105,7 +105,7 @@ impl WatchCommand {
             if is_last_unless_busy(last, new_rows_as_json(dataset, &mut next, &mut out))? {
                 return Ok(());
             }
-            watch.wait(PAUSE).map_err(store_error)?;
+            watch.wait(POLL_INTERVAL).map_err(store_error)?;
         }
     }
 
@@ -134,14 +134,14 @@ impl WatchCommand {
             }
             // In small steps, so that the end is seen soon.
             while Instant::now() < next && matches!(should_stop_following(dataset, until, interrupted), Ok(false)) {
-                thread::sleep(PAUSE.min(next.saturating_duration_since(Instant::now())));
+                thread::sleep(POLL_INTERVAL.min(next.saturating_duration_since(Instant::now())));
             }
         }
     }
 
     fn line(&self, dataset: &Dataset, rows: u64, rate: Option<f64>) -> Result<String> {
         let spec = dataset.spec()?;
-        let (_, newest) = read_raw_rows(dataset, &spec, rows.saturating_sub(1), rows)?;
+        let (_, newest) = read_raw_rows_with_first(dataset, &spec, rows.saturating_sub(1), rows)?;
         let rate = rate.map_or(String::new(), |rate| format!("  {rate:.0} rows/s"));
         let value = if rows == 0 { String::new() } else { self.row_text(dataset, &spec, &newest) };
         let value: String = value.chars().take(120).collect();
@@ -157,7 +157,8 @@ impl WatchCommand {
         let spec = dataset.spec()?;
         let width = Screen::width();
         let picture = Chart::for_spec(&spec);
-        let (_, bytes) = read_raw_rows(dataset, &spec, rows.saturating_sub(picture.rows_needed(width)), rows)?;
+        let (_, bytes) =
+            read_raw_rows_with_first(dataset, &spec, rows.saturating_sub(picture.rows_needed(width)), rows)?;
         let live = match dataset.is_live() {
             Ok(true) => "live",
             Ok(false) => "closed",
@@ -166,9 +167,9 @@ impl WatchCommand {
         };
         let rate = rate.map_or(String::new(), |rate| format!(", {rate:.0} rows/s"));
         let mut lines = vec![format!("{}:{}  {live}  {}{rate}", self.file, self.path, counted(rows, "row"))];
-        lines.extend(picture.draw(&spec.datatype, row_elements(&spec), &bytes, width));
-        if picture == Chart::Lines {
-            let (first, bytes) = read_raw_rows(dataset, &spec, rows.saturating_sub(self.rows), rows)?;
+        lines.extend(picture.draw(&spec.datatype, elements_per_row(&spec), &bytes, width));
+        if picture == Chart::SparklinesOverRows {
+            let (first, bytes) = read_raw_rows_with_first(dataset, &spec, rows.saturating_sub(self.rows), rows)?;
             let row = |(i, bytes)| format!("{}: {}", first + i, self.row_text(dataset, &spec, bytes));
             lines.extend((0u64..).zip(bytes.chunks_exact(row_bytes(&spec))).map(row));
         }
@@ -184,7 +185,7 @@ pub fn should_stop_following(dataset: &Dataset, until: Option<Instant>, interrup
 
 /// Says on standard error if the writer has died instead of closing the file, which `followed` has followed.
 pub fn report_dead_writer(location: &Location, followed: &File) -> CommandOutcome {
-    let mut found = crate::open::command_line_options().diagnose(location).map(|found| found.condition);
+    let mut found = crate::open::command_line_options().diagnose(location).map(|found| found.open_state);
     // Some stores tell only those who have followed their writer.
     if matches!(followed.store().is_abandoned(), Ok(true)) {
         found = Ok(FileOpenState::Abandoned { live: true });
@@ -192,14 +193,14 @@ pub fn report_dead_writer(location: &Location, followed: &File) -> CommandOutcom
     // A follower may have seen that the writer went, where the system does not tell it afterwards.
     let has_seen_end = || matches!(followed.is_live(), Ok(false));
     match found {
-        Ok(FileOpenState::Unknown { .. }) if !has_seen_end() => {
+        Ok(FileOpenState::OpenOrAbandoned { .. }) if !has_seen_end() => {
             eprintln!(
                 "h5live: {location}: it is marked as being written, and the system does not tell this user whether its \
                  writer lives"
             );
             CommandOutcome::Clean
         }
-        Ok(FileOpenState::Abandoned { .. } | FileOpenState::Unknown { .. }) => {
+        Ok(FileOpenState::Abandoned { .. } | FileOpenState::OpenOrAbandoned { .. }) => {
             eprintln!(
                 "h5live: {location}: its writer has died; what it flushed is there (`h5live repair` puts the file in order)"
             );
@@ -230,7 +231,7 @@ fn new_rows_as_json(dataset: &Dataset, next: &mut u64, out: &mut StdoutWriter) -
     let mut step = BLOCK_ROWS;
     while *next < rows {
         let end = rows.min(*next + step);
-        let (_, bytes) = match read_raw_rows(dataset, &spec, *next, end) {
+        let (_, bytes) = match read_raw_rows_with_first(dataset, &spec, *next, end) {
             // Rows before those of a source that cannot be read yet are shown.
             Err(Error::File(error)) if error.is_in_use() && end - *next > 1 => {
                 step = (end - *next) / 2;
@@ -252,18 +253,18 @@ pub fn row_count(dataset: &Dataset) -> Result<u64> {
 }
 
 /// The number of elements of a row.
-pub fn row_elements(spec: &DatasetSpec) -> usize {
+pub fn elements_per_row(spec: &DatasetSpec) -> usize {
     let elements = spec.dataspace.dims().iter().skip(1).fold(1u64, |n, d| n.saturating_mul(*d));
     usize::try_from(elements).unwrap_or(usize::MAX)
 }
 
 /// Bytes of a stored row; at least 1.
 fn row_bytes(spec: &DatasetSpec) -> usize {
-    (spec.datatype.size() as usize).saturating_mul(row_elements(spec)).max(1)
+    (spec.datatype.size() as usize).saturating_mul(elements_per_row(spec)).max(1)
 }
 
 /// The rows from `first` to before `end`, as stored, and the first of them.
-pub fn read_raw_rows(dataset: &Dataset, spec: &DatasetSpec, first: u64, end: u64) -> Result<(u64, Vec<u8>)> {
+pub fn read_raw_rows_with_first(dataset: &Dataset, spec: &DatasetSpec, first: u64, end: u64) -> Result<(u64, Vec<u8>)> {
     let [_, row @ ..] = spec.dataspace.dims() else {
         return Ok((0, dataset.read_raw(Selection::All)?));
     };
@@ -276,7 +277,7 @@ pub fn read_raw_rows(dataset: &Dataset, spec: &DatasetSpec, first: u64, end: u64
 /// A row as a value.
 fn row_value(spec: &DatasetSpec, row: &[u8], heap: &dyn Store) -> Value {
     let element = |bytes| value::decode_or_unreadable(&spec.datatype, bytes, Some(heap));
-    if row_elements(spec) == 1 && spec.dataspace.rank() <= 1 {
+    if elements_per_row(spec) == 1 && spec.dataspace.rank() <= 1 {
         return element(row);
     }
     Value::List(row.chunks_exact((spec.datatype.size() as usize).max(1)).map(element).collect())

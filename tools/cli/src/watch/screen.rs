@@ -24,12 +24,12 @@ impl Screen {
     /// Draws the lines in place of those that are there.
     ///
     /// # Errors
-    /// [`Error::Output`].
+    /// [`Error::Stdout`].
     pub fn draw(&mut self, lines: &[String]) -> Result<()> {
         let text = frame(lines, self.drawn, Self::width());
         self.drawn = lines.len();
         let mut out = io::stdout().lock();
-        out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(Error::Output)
+        out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(Error::Stdout)
     }
 }
 

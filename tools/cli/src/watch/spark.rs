@@ -5,7 +5,7 @@ const BLOCKS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█
 /// Numbers as a line of at most `width` characters, from the smallest to the largest of them. A number that is not
 /// finite is a blank. Several numbers that share a character are shown by their mean.
 pub fn sparkline(numbers: &[f64], width: usize) -> String {
-    let columns = resample(numbers, width);
+    let columns = downsample(numbers, width);
     let finite = columns.iter().copied().filter(|c| c.is_finite());
     let low = finite.clone().fold(f64::INFINITY, f64::min);
     let high = finite.fold(f64::NEG_INFINITY, f64::max);
@@ -22,7 +22,7 @@ fn block(value: f64, low: f64, high: f64) -> char {
 }
 
 /// The means of `width` groups of neighbours, or the numbers themselves if there are fewer.
-pub fn resample(numbers: &[f64], width: usize) -> Vec<f64> {
+pub fn downsample(numbers: &[f64], width: usize) -> Vec<f64> {
     let groups = width.min(numbers.len());
     let bound = |i: usize| i * numbers.len() / groups.max(1);
     let mean = |i| {
@@ -52,7 +52,7 @@ mod tests {
 
     #[test]
     fn many_numbers_are_averaged() {
-        assert_eq!(resample(&[1.0, 3.0, 5.0, 7.0], 2), [2.0, 6.0]);
-        assert_eq!(resample(&[1.0, 2.0, 6.0], 2), [1.0, 4.0]);
+        assert_eq!(downsample(&[1.0, 3.0, 5.0, 7.0], 2), [2.0, 6.0]);
+        assert_eq!(downsample(&[1.0, 2.0, 6.0], 2), [1.0, 4.0]);
     }
 }

@@ -116,7 +116,7 @@ fn what_is_damaged_is_left_out_and_named() {
     let heap = u64::from_le_bytes(noted.attribute("note").unwrap().raw()[4..12].try_into().unwrap());
     file.create_group("group/below").unwrap();
     file.flush().unwrap();
-    let chunks = [&values, &damaged].map(|data| data.stored_chunks().unwrap().last().unwrap().offset.unwrap());
+    let chunks = [&values, &damaged].map(|data| data.stored_chunks().unwrap().last().unwrap().file_offset.unwrap());
     let header = file.dataset("header").unwrap().id();
     let group = file.group("group").unwrap().id();
     file.close().unwrap();

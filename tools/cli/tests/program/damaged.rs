@@ -24,7 +24,7 @@ fn make(path: &Path) -> Vec<u64> {
     file.create_group("group/below").unwrap();
     file.root().commit_datatype("type", &h5live::Datatype::default()).unwrap();
     file.flush().unwrap();
-    let chunk = values.stored_chunks().unwrap()[0].offset.unwrap();
+    let chunk = values.stored_chunks().unwrap()[0].file_offset.unwrap();
     let ids = ["header", "group", "type"].map(|path| match file.object(path).unwrap() {
         Object::Dataset(dataset) => dataset.id(),
         Object::Group(group) => group.id(),

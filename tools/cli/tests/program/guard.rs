@@ -31,7 +31,7 @@ fn kill(pid: u32) {
 }
 
 fn is_live(path: &Path) -> bool {
-    diagnose(path).is_ok_and(|found| matches!(found.condition, FileOpenState::OpenForWriting { live: true, .. }))
+    diagnose(path).is_ok_and(|found| matches!(found.open_state, FileOpenState::OpenForWriting { live: true, .. }))
 }
 
 /// A writer, the process to be killed, and the rows that are known to be flushed before that.
@@ -205,7 +205,7 @@ fn a_follower_that_may_brings_the_file_into_order_when_the_writer_dies() {
         // It says that the writer has died, unless it has mended that.
         assert_eq!(watch.wait().unwrap().success(), recovers);
         assert_eq!(rest, 149, "all rows are seen");
-        let condition = diagnose(&path).unwrap().condition;
+        let condition = diagnose(&path).unwrap().open_state;
         let expected = if recovers { FileOpenState::Closed } else { FileOpenState::Abandoned { live: true } };
         assert_eq!(condition, expected);
     }

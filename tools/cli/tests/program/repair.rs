@@ -17,7 +17,7 @@ fn writer(path: &Path) -> Child {
     // Who opens a file that nobody writes keeps writers out.
     let live = || {
         h5live::diagnose(path)
-            .is_ok_and(|found| matches!(found.condition, FileOpenState::OpenForWriting { live: true, .. }))
+            .is_ok_and(|found| matches!(found.open_state, FileOpenState::OpenForWriting { live: true, .. }))
     };
     common::until("the writer has begun", live);
     let rows = || File::options().swmr_read().open(path).ok()?.dataset("data0").ok()?.shape().ok();
@@ -61,7 +61,7 @@ fn a_file_whose_writer_died_is_brought_into_order() {
 
     let said = text(&run(&["repair", name]));
     assert!(said.contains("brought into order; its writer had died"), "{said}");
-    assert_eq!(h5live::diagnose(&path).unwrap().condition, FileOpenState::Closed);
+    assert_eq!(h5live::diagnose(&path).unwrap().open_state, FileOpenState::Closed);
     let said = text(&run(&["check", name]));
     assert!(said.contains("left.h5: sound") && !said.contains("died"), "{said}");
     assert!(File::open(&path).unwrap().dataset("data0").unwrap().shape().unwrap()[0] > 20);
@@ -170,7 +170,7 @@ fn objects_to_which_no_path_leads_are_reclaimed() {
         (LibVer::V110, tracked),
     ] {
         file_with_circle(&path, libver, space);
-        let links = || File::open(&path).unwrap().dataset("kept").unwrap().info().unwrap().links;
+        let links = || File::open(&path).unwrap().dataset("kept").unwrap().info().unwrap().hard_link_count;
         assert_eq!(links(), 2);
         if libver != LibVer::Earliest {
             assert_eq!(unreachable(name).len(), 4, "two groups and two datasets");
@@ -231,7 +231,7 @@ fn nothing_is_reclaimed_in_a_file_that_is_held_or_from_what_was_deleted() {
     let said = text(&run(&["repair", "--reclaim", name]));
     assert!(said.contains("reclaimed: remainder at "), "{said}");
     let file = File::open(&path).unwrap();
-    assert_eq!(file.dataset("kept").unwrap().info().unwrap().links, 1);
+    assert_eq!(file.dataset("kept").unwrap().info().unwrap().hard_link_count, 1);
     assert_eq!(file.dataset("kept").unwrap().read::<i32>().unwrap(), [1, 2]);
     drop(file);
     assert_eq!(unreachable(name), [""; 0]);
@@ -362,7 +362,7 @@ fn what_a_repair_cannot_read_is_said_by_every_command_that_repairs() {
         let said = String::from_utf8_lossy(&said);
         assert_eq!(output.status.code(), Some(1), "{command:?}: {said}");
         assert!(said.contains("left") && said.contains("/damaged"), "{command:?}: {said}");
-        assert_eq!(h5live::diagnose(&left).unwrap().condition, FileOpenState::Closed, "{command:?}");
+        assert_eq!(h5live::diagnose(&left).unwrap().open_state, FileOpenState::Closed, "{command:?}");
     }
 }
 

@@ -173,7 +173,7 @@ impl<'a> ManifestRenderer<'a> {
                 ListingEntry::Map(id, spec) => {
                     let pairs = self.store.maps().and_then(|maps| maps.len(*id).ok());
                     let pairs = pairs.map_or("-".to_owned(), |pairs| pairs.to_string());
-                    let (key, value) = (self.type_text(&spec.key), self.type_text(&spec.value));
+                    let (key, value) = (self.type_text(&spec.key_type), self.type_text(&spec.value_type));
                     let hash = self.column(path, self.hash_map(*id, spec));
                     format!("{path}\tmap\t{key} -> {value}\t{pairs}\t-\t{hash}")
                 }
@@ -239,7 +239,7 @@ impl<'a> ManifestRenderer<'a> {
             Datatype::VarLen(of) => CanonicalPlan::for_datatype(&of.base),
             other => CanonicalPlan::for_datatype(other),
         };
-        let (key_plan, value_plan) = (base(&spec.key), base(&spec.value));
+        let (key_plan, value_plan) = (base(&spec.key_type), base(&spec.value_type));
         let Some(maps) = self.store.maps() else {
             return Err(UnreadCause::Unreadable("the store holds no maps".to_owned()));
         };
@@ -250,7 +250,7 @@ impl<'a> ManifestRenderer<'a> {
             let scan = MapScan { start, ..MapScan::default() };
             let (mut bytes, limit) = (0, scan.prefetch);
             let listed = maps.for_each(id, &scan, &mut |key, value| {
-                bytes += key.bytes().len() + value.len();
+                bytes += key.bytes_or_empty().len() + value.len();
                 page.push((key.to_buf(), value.to_vec()));
                 page.len() < limit.keys && bytes < limit.bytes
             });

@@ -101,7 +101,7 @@ fn attributes_follow_their_object_before_its_links() {
         let value = AttributeData {
             name: name.into(),
             datatype: u16be(),
-            committed: None,
+            committed_datatype: None,
             dataspace: Dataspace::Scalar,
             value: vec![1, 2],
             creation_order: None,

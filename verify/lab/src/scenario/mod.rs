@@ -18,7 +18,7 @@ use h5live_cli::live::location;
 use h5live_cli::live::message::{StressInvariant, TimedExtents, Violation, WorkCounts, WorkerMessage};
 use h5live_cli::live::processes::{interrupt_flag, stop_flag_on_stdin_eof};
 use h5live_cli::live::role::WorkerRole;
-use h5live_cli::live::writer_and_readers::{WriterAndReaders, rows_of_last_flush};
+use h5live_cli::live::writer_and_readers::{WriterAndReaders, row_counts_of_last_flush};
 use h5live_cli::number_arg::at_least;
 use h5live_cli::open;
 use h5live_cli::output::StdoutWriter;
@@ -175,16 +175,16 @@ impl Scenario {
         let interrupted = interrupt_flag();
         let until = Instant::now() + Duration::from_secs_f64(self.seconds);
         while Instant::now() < until && !interrupted.load(Ordering::Acquire) {
-            troupe.collect_events(Duration::from_millis(20).min(until.saturating_duration_since(Instant::now())));
+            troupe.collect_events_for(Duration::from_millis(20).min(until.saturating_duration_since(Instant::now())));
             if troupe.writer_is_gone() {
                 troupe.record_violation(StressInvariant::Progress, "the writer has ended too early");
                 break;
             }
         }
-        troupe.finish(rows_of_last_flush).map_err(Error::Process)?;
+        troupe.finish(row_counts_of_last_flush).map_err(Error::Process)?;
         let looks: u64 = troupe.reader_logs.iter().filter_map(|story| story.work).map(|work| work.refreshes).sum();
         let mut out = StdoutWriter::stdout();
-        let (steps, violations) = (troupe.flushed_rows().first().copied().unwrap_or(0), troupe.violations.len());
+        let (steps, violations) = (troupe.flushed_row_counts().first().copied().unwrap_or(0), troupe.violations.len());
         out.line(format_args!(
             "{word:<14} {:>8}, {:>8}, {}",
             counted(steps, "step"),
@@ -192,7 +192,7 @@ impl Scenario {
             counted(violations, "violation")
         ))?;
         for violation in troupe.violations.iter().take(5) {
-            out.line(format_args!("    {}: {}", violation.invariant.name(), violation.detail))?;
+            out.line(format_args!("    {}: {}", violation.invariant.code(), violation.detail))?;
         }
         out.flush()?;
         Ok(violations == 0)
@@ -222,7 +222,7 @@ impl Scenario {
             counted(violations.len(), "violation")
         ))?;
         for violation in violations.iter().take(5) {
-            out.line(format_args!("    {}: {}", violation.invariant.name(), violation.detail))?;
+            out.line(format_args!("    {}: {}", violation.invariant.code(), violation.detail))?;
         }
         out.flush()?;
         Ok(violations.is_empty())
@@ -249,7 +249,7 @@ fn write(scene: &dyn ScenarioScript, location: &Location) -> Result<()> {
 fn read(scene: &dyn ScenarioScript, location: &Location) -> Result<()> {
     let stop = stop_flag_on_stdin_eof();
     // Of a store that is seen as of one moment, and of one whose objects are kept as they were read until they are refreshed.
-    let refreshes_all = open::capabilities(location)?.view != ConsistencyScope::Object;
+    let refreshes_all = open::new_store_capabilities(location)?.view != ConsistencyScope::Object;
     let mut out = StdoutWriter::stdout();
     let (mut known, mut work, mut violations, mut ended) = (0, WorkCounts::default(), 0, false);
     while !ended && violations < MAX_VIOLATIONS {
@@ -267,7 +267,7 @@ fn read(scene: &dyn ScenarioScript, location: &Location) -> Result<()> {
                 let detail = match scene.look(&file, work.refreshes)? {
                     Err(detail) => Some((StressInvariant::WholeAppends, detail)),
                     Ok(steps) if steps < known => {
-                        Some((StressInvariant::NoWayBack, format!("{} after {known}", counted(steps, "step"))))
+                        Some((StressInvariant::MonotonicReads, format!("{} after {known}", counted(steps, "step"))))
                     }
                     Ok(steps) => {
                         known = steps;

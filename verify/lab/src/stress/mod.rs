@@ -21,12 +21,12 @@ use h5live_cli::live::message::StressInvariant;
 use h5live_cli::live::processes::{interrupt_flag, stop_flag_on_stdin_eof};
 use h5live_cli::live::reader::LiveReader;
 use h5live_cli::live::role::WorkerRole;
-use h5live_cli::live::writer_and_readers::{WriterAndReaders, rows_of_last_flush};
+use h5live_cli::live::writer_and_readers::{WriterAndReaders, row_counts_of_last_flush};
 use h5live_cli::number_arg::{at_least, positive};
 use h5live_cli::output::StdoutWriter;
 use h5live_cli::temp_output::ForceArgs;
 use h5live_cli::wait::seconds;
-use h5live_cli::watch::{read_raw_rows, row_count};
+use h5live_cli::watch::{read_raw_rows_with_first, row_count};
 use h5live_cli::{open, progress};
 use h5live_output::ScratchFolder;
 
@@ -324,7 +324,7 @@ impl Stress {
         let mut next_end = Instant::now() + WRITER_LIFETIME;
         let mut stalls = self.stall().map(ReaderStalls::new);
         while going && begin.elapsed() < length && !interrupted.load(std::sync::atomic::Ordering::Acquire) {
-            troupe.collect_events(Duration::from_millis(20).min(length.saturating_sub(begin.elapsed())));
+            troupe.collect_events_for(Duration::from_millis(20).min(length.saturating_sub(begin.elapsed())));
             bar.set_position(begin.elapsed().as_secs());
             stalls.iter_mut().for_each(|stalls| stalls.tick(&troupe));
             if troupe.writer_is_gone() {
@@ -345,11 +345,11 @@ impl Stress {
             }
         }
         stalls.iter_mut().for_each(|stalls| stalls.end(&troupe));
-        troupe.finish(rows_of_last_flush).map_err(Error::Process)?;
+        troupe.finish(row_counts_of_last_flush).map_err(Error::Process)?;
         bar.finish_and_clear();
         self.after_death(location, &mut troupe);
         let all = all_series();
-        let rows = troupe.flushed_rows();
+        let rows = troupe.flushed_row_counts();
         Ok(StressReport {
             seed: self.seed,
             seconds: begin.elapsed().as_secs_f64(),
@@ -367,7 +367,7 @@ impl Stress {
 
     /// The file of a writer that is gone must open at once, with everything flushed.
     fn after_death(&self, location: &Location, troupe: &mut WriterAndReaders) {
-        let flushed = troupe.flushed_rows().to_vec();
+        let flushed = troupe.flushed_row_counts().to_vec();
         for (series, &flushed) in all_series().iter().zip(&flushed) {
             let look = || -> Result<Option<String>> {
                 let file = open::for_reading(location)?;
@@ -376,23 +376,26 @@ impl Stress {
                 if rows < flushed {
                     return Ok(Some(format!("{rows} of {flushed} flushed rows")));
                 }
-                let (first, stored) =
-                    read_raw_rows(&dataset, &*dataset.spec()?, rows.saturating_sub(CHECKED_TAIL_ROWS), rows)?;
+                let (first, stored) = read_raw_rows_with_first(
+                    &dataset,
+                    &*dataset.spec()?,
+                    rows.saturating_sub(CHECKED_TAIL_ROWS),
+                    rows,
+                )?;
                 Ok(series.first_difference(self.seed, first, &stored).map(|difference| difference.to_string()))
             };
             match look() {
                 Ok(None) => {}
-                Ok(Some(detail)) => {
-                    troupe.record_violation(StressInvariant::ProcessDeath, &format!("/{}: {detail}", series.name))
-                }
-                Err(error) => troupe.record_violation(StressInvariant::ProcessDeath, &error.to_string()),
+                Ok(Some(detail)) => troupe
+                    .record_violation(StressInvariant::SurvivesWriterDeath, &format!("/{}: {detail}", series.name)),
+                Err(error) => troupe.record_violation(StressInvariant::SurvivesWriterDeath, &error.to_string()),
             }
         }
         if let Some(fault) = location::first_check_finding(location) {
-            troupe.record_violation(StressInvariant::ProcessDeath, &fault);
+            troupe.record_violation(StressInvariant::SurvivesWriterDeath, &fault);
         }
         if let Some(fault) = self.check.as_deref().and_then(|command| self.checked_by(command, location, &flushed)) {
-            troupe.record_violation(StressInvariant::ProcessDeath, &fault);
+            troupe.record_violation(StressInvariant::SurvivesWriterDeath, &fault);
         }
     }
 

@@ -50,8 +50,8 @@ impl StressReport {
             .iter()
             .map(|(work, latency)| {
                 json!({
-                    "rows": work.rows,
-                    "rereads": work.rereads,
+                    "rows": work.new_rows,
+                    "rereads": work.reread_rows,
                     "refreshes": work.refreshes,
                     "opens": work.opens,
                     "flushes_seen": latency.count(),
@@ -64,7 +64,7 @@ impl StressReport {
             })
             .collect();
         let violations: Vec<_> =
-            self.violations.iter().map(|v| json!({ "invariant": v.invariant.name(), "detail": v.detail })).collect();
+            self.violations.iter().map(|v| json!({ "invariant": v.invariant.code(), "detail": v.detail })).collect();
         json!({
             "seed": self.seed,
             "seconds": self.seconds,
@@ -93,7 +93,7 @@ impl fmt::Display for StressReport {
             counted(restarts, "time")
         )?;
         for (i, (work, latency)) in self.readers.iter().enumerate() {
-            let WorkCounts { rows, rereads, refreshes, opens } = work;
+            let WorkCounts { new_rows: rows, reread_rows: rereads, refreshes, opens } = work;
             let (rows, refreshes) = (counted(*rows, "row"), counted(*refreshes, "refresh"));
             let opens = counted(*opens, "open");
             write!(f, "reader {i}  {rows} checked, {rereads} again, {refreshes}, {opens}")?;
@@ -110,7 +110,7 @@ impl fmt::Display for StressReport {
             }
         }
         for violation in self.violations.iter().take(MAX_SHOWN_VIOLATIONS) {
-            writeln!(f, "violation of {}: {}", violation.invariant.name(), violation.detail)?;
+            writeln!(f, "violation of {}: {}", violation.invariant.code(), violation.detail)?;
         }
         if self.violations.len() > MAX_SHOWN_VIOLATIONS {
             writeln!(f, "... and {} more", self.violations.len() - MAX_SHOWN_VIOLATIONS)?;
@@ -130,8 +130,11 @@ mod tests {
             seed: 7,
             seconds: 2.0,
             written: WriterCounts { rows: 10, bytes: 2_500_000, flushes: 100, kills: 1, restarts: 0 },
-            readers: vec![(WorkCounts { rows: 10, rereads: 2, refreshes: 30, opens: 1 }, Latencies::default())],
-            violations: vec![Violation { invariant: StressInvariant::NoWayBack, detail: "rows: 5 after 6".into() }],
+            readers: vec![(WorkCounts { new_rows: 10, reread_rows: 2, refreshes: 30, opens: 1 }, Latencies::default())],
+            violations: vec![Violation {
+                invariant: StressInvariant::MonotonicReads,
+                detail: "rows: 5 after 6".into(),
+            }],
         }
     }
 

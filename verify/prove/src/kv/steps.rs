@@ -71,7 +71,7 @@ impl Part {
                 let mut found: Vec<_> = links.map(|link| link.name.to_string()).collect();
                 found.retain(|name| name != "rows");
                 found.sort();
-                found.push(format!("rows of {} links", rows.info()?.links));
+                found.push(format!("rows of {} links", rows.info()?.hard_link_count));
                 Ok(found)
             }
             Part::Grid => numbers("grid"),

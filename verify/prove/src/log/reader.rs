@@ -155,7 +155,7 @@ fn open<S: Storage + 'static>(
     let files = Arc::new(files);
     let main = Arc::new(files.open(0, mode, false)?);
     let files: Arc<dyn MultiWriterFiles> = files;
-    LogStore::open(main, Some(files), request(workload.mutant))
+    LogStore::open_or_create(main, Some(files), request(workload.mutant))
 }
 
 /// When a reader looks at everything.

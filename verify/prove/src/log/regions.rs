@@ -130,8 +130,8 @@ struct RegionLease<S> {
 impl<S: Storage + 'static> MainFileLease for RegionLease<S> {
     fn open_main(&mut self, usage: MainFileUse) -> Result<Arc<dyn Store>, OpenError> {
         let files = RegionFiles::new(self.storage.clone());
-        let mode = if usage == MainFileUse::Create { Mode::Create } else { Mode::SwmrWrite };
-        let main: Arc<dyn Store> = Arc::new(files.open(0, mode, usage != MainFileUse::Last)?);
+        let mode = if usage == MainFileUse::CreateIfMissing { Mode::Create } else { Mode::SwmrWrite };
+        let main: Arc<dyn Store> = Arc::new(files.open(0, mode, usage != MainFileUse::LastWriter)?);
         Ok(self.main.insert(main).clone())
     }
 

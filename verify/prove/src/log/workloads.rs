@@ -180,7 +180,7 @@ pub fn one_writer(mutant: LogMutant, plan: WriterPlan) -> LogWorkload {
     let files = RegionFiles::new(storage.clone());
     let file = Arc::new(files.open(0, Mode::Create, false).expect("a new file"));
     let log_bytes = if plan.fills_logs { FULL_LOG_BYTES } else { ROOMY_LOG_BYTES };
-    let store = LogStore::open(file, None, request_with_size(mutant, log_bytes)).expect("a new log");
+    let store = LogStore::open_or_create(file, None, request_with_size(mutant, log_bytes)).expect("a new log");
     let (a, b, grid) = (create(&store, "a", 0), create(&store, "b", 0), create(&store, "grid", CELLS));
     let writer = store.writer().expect("a session that writes");
     // So many links are in a heap and a B-tree, which are not written in one piece.

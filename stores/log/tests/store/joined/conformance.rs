@@ -41,7 +41,7 @@ impl StoreFixture for JoinedLab {
         join(&self.last(), false)
     }
 
-    fn reader(&self, _: &LogStore) -> Option<LogStore> {
+    fn open_reader(&self, _: &LogStore) -> Option<LogStore> {
         Some(read(&self.last(), Mode::SwmrRead))
     }
 }

@@ -29,7 +29,7 @@ pub fn files_with_patience(main: &Path, connector: impl Connector, patience: Dur
         root: &ObjectSpec::group(),
         options: &Native::default(),
         max_allocation: AllocationLimit::new(1 << 20),
-        unfilter: Arc::new(NoFilters),
+        filter_engine: Arc::new(NoFilters),
         registry: &ConnectorRegistry::new(NativeConnector),
     };
     Arc::new(LocalMultiWriterFiles::new(Arc::new(connector), main.to_owned(), patience, &request))
@@ -115,7 +115,11 @@ pub fn join(main: &Path, creates: bool) -> LogStore {
 /// A reader, or why the log cannot be read.
 pub fn try_read(main: &Path, mode: Mode) -> std::result::Result<LogStore, OpenError> {
     let files = files_of(main, NativeConnector);
-    Ok(LogStore::open(files.open_main(mode)?, Some(files), LogOpenRequest { options: Log::default(), ..request() })?)
+    Ok(LogStore::open_or_create(
+        files.open_main(mode)?,
+        Some(files),
+        LogOpenRequest { options: Log::default(), ..request() },
+    )?)
 }
 
 /// A reader.

@@ -434,7 +434,7 @@ fn a_writer_alone_refuses_a_batch_that_would_have_no_order() {
     store(&files, folder.path());
     let files = files_of(&main, NativeConnector);
     let how = LogOpenRequest { options: Log { rebuild_index: true, ..Log::default() }, ..request() };
-    let writer = LogStore::open(files.open_main(Mode::Write).unwrap(), Some(files), how).unwrap();
+    let writer = LogStore::open_or_create(files.open_main(Mode::Write).unwrap(), Some(files), how).unwrap();
     let data = dataset(&writer, "a").unwrap();
     let batches = (0..200).take_while(|_| {
         put(&*data, 0, 7);

@@ -27,7 +27,7 @@ fn follow(main: &Path, step: Option<Step>) -> (LogStore, Arc<Mutex<Option<Step>>
     let files = SteppedFiles { files: files_of(main, NativeConnector), step: Box::new(step) };
     let inner = files.open_main(Mode::SwmrRead).unwrap();
     let how = LogOpenRequest { options: Log::default(), ..request() };
-    (LogStore::open(inner, Some(Arc::new(files)), how).unwrap(), coming)
+    (LogStore::open_or_create(inner, Some(Arc::new(files)), how).unwrap(), coming)
 }
 
 fn append_and_publish(writer: &LogStore, new: &[u16]) {

@@ -14,7 +14,7 @@ use h5live::{Location, OpenError, StoreErrorKind};
 
 use crate::error::{Error, Result};
 use crate::open;
-use crate::output::eprint_message;
+use crate::output::eprint_prefixed;
 use crate::wait::seconds;
 
 use target::MirrorTarget;
@@ -67,17 +67,17 @@ pub struct Mirror {
 
 impl MirrorArgs {
     /// The mirror of the dataset at `path` of the file at `source`, which need not be there before
-    /// [`Mirror::source_created`]; `None` if nobody wants one.
+    /// [`Mirror::start`]; `None` if nobody wants one.
     ///
     /// # Errors
-    /// [`Error::Location`] and [`Error::File`] if the mirror cannot be made. A server that does not answer is no error.
+    /// [`Error::OpenFailed`] and [`Error::File`] if the mirror cannot be made. A server that does not answer is no error.
     pub fn prepare_mirror(&self, source: &Location, path: &str) -> Result<Option<Mirror>> {
         let Some(location) = &self.mirror else { return Ok(None) };
         let refused = |location: &Location, text: &str| {
-            let source = Box::new(OpenError::Url(text.to_owned()));
-            Error::Location { location: location.to_string(), source }
+            let source = Box::new(OpenError::InvalidLocation(text.to_owned()));
+            Error::OpenFailed { location: location.to_string(), source }
         };
-        if !open::is_object_store(location)? {
+        if !open::is_hsds_location(location)? {
             let text = "a mirror is a domain of an object store: hsds+s3://bucket/run, or hsds:run in a folder";
             return Err(refused(location, text));
         }
@@ -100,14 +100,14 @@ impl MirrorArgs {
             Err(_) => worker.report,
         };
         let thread = thread::Builder::new().name("h5live-mirror".to_owned()).spawn(work);
-        let failed = |source| Error::Path { path: location.to_string().into(), source };
+        let failed = |source| Error::Io { path: location.to_string().into(), source };
         Ok(Some(Mirror { begin: Some(begin), stop, thread: Some(thread.map_err(failed)?) }))
     }
 }
 
 impl Mirror {
     /// Begins, for the source is there.
-    pub fn source_created(&self) {
+    pub fn start(&self) {
         let _ = self.begin.as_ref().map(|begin| begin.send(()));
     }
 
@@ -134,8 +134,8 @@ impl Drop for Mirror {
 fn store_kind(error: &Error) -> Option<&StoreErrorKind> {
     match error {
         Error::File(error) => error.store_error_kind(),
-        Error::Location { source, .. } => match &**source {
-            OpenError::Store(error) => error.store_kind(),
+        Error::OpenFailed { source, .. } => match &**source {
+            OpenError::Store(error) => error.store_error_kind(),
             _ => None,
         },
         _ => None,
@@ -190,7 +190,7 @@ impl MirrorWorker {
                     self.count_failure(&error);
                     target.disconnect();
                     if !std::mem::replace(&mut fails, true) && !is_last {
-                        eprint_message(format_args!(
+                        eprint_prefixed(format_args!(
                             "{error}; the recording goes on, and {} lags behind",
                             self.report.location
                         ));

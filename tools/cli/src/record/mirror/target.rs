@@ -4,7 +4,7 @@ use h5live::model::{Name, ObjectId, ObjectSpec};
 use h5live::{Copier, File, Location};
 use h5live_hsds::LastOpenedStore;
 
-use crate::copy::{CopyNameMapper, described, losses};
+use crate::copy::{ReferencedFileNameMapper, described, losses};
 use crate::draft_domain::{DraftDomain, options_tracking_opened, publish_domain};
 use crate::error::{Error, Result};
 use crate::open;
@@ -68,7 +68,7 @@ impl MirrorTarget {
     /// Opens the domain for writing, and makes it as a draft if others do not see it yet.
     ///
     /// # Errors
-    /// [`Error::File`]; [`Error::Location`] if somebody has replaced the domain.
+    /// [`Error::File`]; [`Error::OpenFailed`] if somebody has replaced the domain.
     pub fn connect(&mut self) -> Result<()> {
         if self.target.is_some() {
             return Ok(());
@@ -82,8 +82,8 @@ impl MirrorTarget {
         let target = options.open(&self.location)?;
         if self.root.is_some_and(|root| root != target.root().id()) {
             let text = "somebody has replaced the mirror".to_owned();
-            let source = Box::new(h5live::OpenError::Url(text));
-            return Err(Error::Location { location: self.location.to_string(), source });
+            let source = Box::new(h5live::OpenError::InvalidLocation(text));
+            return Err(Error::OpenFailed { location: self.location.to_string(), source });
         }
         self.target = Some(target);
         Ok(())
@@ -106,7 +106,7 @@ impl MirrorTarget {
     /// Mirrors what came to the file since the last time.
     ///
     /// # Errors
-    /// [`Error::File`], [`Error::Location`]. Then [`MirrorTarget::disconnect`] comes next.
+    /// [`Error::File`], [`Error::OpenFailed`]. Then [`MirrorTarget::disconnect`] comes next.
     pub fn catch_up(&mut self) -> Result<()> {
         let source = match self.source.take() {
             Some(source) => {
@@ -183,7 +183,7 @@ impl MirrorTarget {
         target: &File,
         what: impl FnOnce(&mut Copier<'_>) -> h5live::Result<()>,
     ) -> Result<Vec<String>> {
-        let names = CopyNameMapper::between(&self.source_location, &self.location)?;
+        let names = ReferencedFileNameMapper::between(&self.source_location, &self.location)?;
         let mut copy =
             Copier::new(source, target).rewrite_file_names(|file_name, role| names.rename_for_copy(file_name, role));
         what(&mut copy)?;

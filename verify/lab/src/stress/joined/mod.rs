@@ -205,7 +205,7 @@ impl<'a> Troupe<'a> {
             match event {
                 ProcessEvent::Message(WorkerMessage::Flushed(steps)) => {
                     self.done.flushes += 1;
-                    let steps = steps.rows.first().copied().unwrap_or(0);
+                    let steps = steps.row_counts.first().copied().unwrap_or(0);
                     self.flushed[writer as usize] = self.flushed[writer as usize].max(steps);
                 }
                 ProcessEvent::Noise(line) => self.wrong(format!("writer {writer} said {line:?}")),

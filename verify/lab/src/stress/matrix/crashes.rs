@@ -52,7 +52,7 @@ pub struct CrashRow {
 impl CrashRow {
     /// The row for programs.
     pub fn json(&self) -> Value {
-        let violations: Vec<_> = self.violations.iter().map(|v| json!([v.invariant.name(), v.detail])).collect();
+        let violations: Vec<_> = self.violations.iter().map(|v| json!([v.invariant.code(), v.detail])).collect();
         json!({
             "cell": self.cell.to_string(),
             "lives": self.lives,
@@ -68,7 +68,7 @@ impl fmt::Display for CrashRow {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let CrashRow { cell, lives, early, cut, steps, violations } = self;
         write!(f, "{:<48} {lives:>5} {early:>5} {cut:>5} {steps:>8} {:>10}", cell.to_string(), violations.len())?;
-        violations.iter().take(5).try_for_each(|v| write!(f, "\n    {}: {}", v.invariant.name(), v.detail))
+        violations.iter().take(5).try_for_each(|v| write!(f, "\n    {}: {}", v.invariant.code(), v.detail))
     }
 }
 
@@ -116,7 +116,7 @@ impl CrashRunner<'_> {
             row.steps += flushes as u64;
             row.early += u64::from(flushes == 0);
             let flushed_step =
-                troupe.flushes.get(before..).unwrap_or_default().last().and_then(|f| f.rows.first()).copied();
+                troupe.flushes.get(before..).unwrap_or_default().last().and_then(|f| f.row_counts.first()).copied();
             let flushed_step = flushed_step.unwrap_or(step);
             (step..flushed_step).for_each(|step| apply(&plan, &mut model, step));
             let mut attempted = model.clone();
@@ -125,7 +125,7 @@ impl CrashRunner<'_> {
             row.cut += u64::from(cut);
             model = self.examine::<T>(&mut troupe, &plan, cut, (model, &attempted));
             step = flushed_step + 1;
-            let closed = h5live::diagnose(self.path).is_ok_and(|found| found.condition == FileOpenState::Closed);
+            let closed = h5live::diagnose(self.path).is_ok_and(|found| found.open_state == FileOpenState::Closed);
             if closed {
                 // It could close the file after all. Readers of a closed file keep writers out.
                 troupe.end_readers_clear_logs(&[model.digest()]).map_err(Error::Process)?;
@@ -147,7 +147,7 @@ impl CrashRunner<'_> {
         let mut end = model;
         troupe
             .finish(|flushes| {
-                let steps = flushes.last().and_then(|flush| flush.rows.first()).copied().unwrap_or(start);
+                let steps = flushes.last().and_then(|flush| flush.row_counts.first()).copied().unwrap_or(start);
                 (start..steps).for_each(|step| apply(&plan, &mut end, step));
                 vec![end.digest()]
             })
@@ -167,9 +167,9 @@ impl CrashRunner<'_> {
         let flushes = troupe.flushes.len();
         troupe.spawn_writer(&arguments).map_err(Error::Process)?;
         if fault.is_some_and(StorageFault::is_error) {
-            troupe.stopped = None;
-            if !troupe.wait_until_or_writer_gone(HANG_TIMEOUT, |troupe| troupe.stopped.is_some())
-                || troupe.stopped.is_none()
+            troupe.writer_stop_reason = None;
+            if !troupe.wait_until_or_writer_gone(HANG_TIMEOUT, |troupe| troupe.writer_stop_reason.is_some())
+                || troupe.writer_stop_reason.is_none()
             {
                 let fault = fault.map(|fault| fault.to_string()).unwrap_or_default();
                 troupe.record_violation(
@@ -197,7 +197,7 @@ impl CrashRunner<'_> {
         let flushes = troupe.flushes.len();
         troupe.spawn_writer(&arguments).map_err(Error::Process)?;
         if !troupe.wait_until_or_writer_gone(HANG_TIMEOUT, |troupe| troupe.flushes.len() > flushes) {
-            troupe.record_violation(StressInvariant::ProcessDeath, "the next writer does not go on");
+            troupe.record_violation(StressInvariant::SurvivesWriterDeath, "the next writer does not go on");
         }
         Ok(())
     }
@@ -211,7 +211,7 @@ impl CrashRunner<'_> {
         cut: bool,
         (flushed_model, attempted): (FileModel, &FileModel),
     ) -> FileModel {
-        let mut wrong = |detail: &str| troupe.record_violation(StressInvariant::ProcessDeath, detail);
+        let mut wrong = |detail: &str| troupe.record_violation(StressInvariant::SurvivesWriterDeath, detail);
         let found = match read_model::read_model::<T>(self.path, plan) {
             Ok(found) => found,
             Err(fault) => {
@@ -254,10 +254,11 @@ impl CrashRunner<'_> {
         if let Some(peer) = &mut self.peer {
             match peer.digest(self.path, plan, false) {
                 Ok(digest) if digest == end.digest() => {}
-                Ok(_) => {
-                    troupe.record_violation(StressInvariant::OtherProgram, "it finds something else in the closed file")
-                }
-                Err(fault) => troupe.record_violation(StressInvariant::OtherProgram, &fault),
+                Ok(_) => troupe.record_violation(
+                    StressInvariant::OtherProgramsSucceed,
+                    "it finds something else in the closed file",
+                ),
+                Err(fault) => troupe.record_violation(StressInvariant::OtherProgramsSucceed, &fault),
             }
         }
     }
@@ -268,15 +269,15 @@ impl CrashRunner<'_> {
 fn is_torn(path: &Path) -> Result<bool> {
     let bare = path.with_extension("bare.h5");
     let found = h5live::diagnose(path)?;
-    if found.length <= found.announced || found.condition == FileOpenState::Closed {
+    if found.length <= found.announced_length || found.open_state == FileOpenState::Closed {
         return Ok(false);
     }
     let cut = || -> std::io::Result<bool> {
-        if is_under_way(path, found.announced)? {
+        if is_under_way(path, found.announced_length)? {
             return Ok(true);
         }
         std::fs::copy(path, &bare)?;
-        OpenOptions::new().write(true).open(&bare)?.set_len(found.announced)?;
+        OpenOptions::new().write(true).open(&bare)?.set_len(found.announced_length)?;
         Ok(first_file_check_finding(&bare).is_some())
     };
     let cut = cut().map_err(Error::Process);

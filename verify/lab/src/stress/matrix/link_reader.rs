@@ -52,7 +52,7 @@ impl MatrixReader<'_> {
                     self.known.apply(self.plan, &is_gone);
                 }
             }
-            self.done.rows += found.map_or(0, |(_, values)| values.len() as u64);
+            self.done.new_rows += found.map_or(0, |(_, values)| values.len() as u64);
         }
         self.check_listing(file)
     }
@@ -83,10 +83,13 @@ impl MatrixReader<'_> {
             return Err((StressInvariant::WholeAppends, wrong));
         }
         if versions.iter().any(|other| *other != version) {
-            return Err((StressInvariant::TornWrites, format!("its elements are of the versions {versions:?}")));
+            return Err((StressInvariant::NoTornReads, format!("its elements are of the versions {versions:?}")));
         }
         if version < latest || version == latest && !was_there {
-            return Err((StressInvariant::NoWayBack, format!("version {version} after {latest}, which may have gone")));
+            return Err((
+                StressInvariant::MonotonicReads,
+                format!("version {version} after {latest}, which may have gone"),
+            ));
         }
         self.latest.get_mut(number).into_iter().for_each(|latest| *latest = version);
         Ok(CellChange::Create(number, version))
@@ -102,7 +105,7 @@ impl MatrixReader<'_> {
             let twice = names.windows(2).find_map(|pair| (pair.first() == pair.last()).then(|| pair.first()).flatten());
             if let Some(name) = names.iter().find(|name| !is_known(name)).or(twice) {
                 let detail = format!("{group} lists {name}, which was never there or is there twice");
-                self.violation(StressInvariant::TornWrites, detail).map_err(MatrixReadError::Output)?;
+                self.violation(StressInvariant::NoTornReads, detail).map_err(MatrixReadError::Output)?;
             }
         }
         Ok(())
@@ -167,12 +170,12 @@ mod tests {
         let mut reader = MatrixReader::new(&path, &plan);
         let mut see = |values: &[u64]| reader.version_of(7, &[16], values).map_err(|(broken, _)| broken);
         assert_eq!(see(&right(7, 4)), Ok(CellChange::Create(7, 4)));
-        assert_eq!(see(&right(7, 3)), Err(StressInvariant::NoWayBack), "an older one");
-        assert_eq!(see(&right(7, 4)), Err(StressInvariant::NoWayBack), "it has gone meanwhile");
+        assert_eq!(see(&right(7, 3)), Err(StressInvariant::MonotonicReads), "an older one");
+        assert_eq!(see(&right(7, 4)), Err(StressInvariant::MonotonicReads), "it has gone meanwhile");
         assert_eq!(see(&right(8, 5)), Err(StressInvariant::WholeAppends), "the elements of another dataset");
         let mut mixed = right(7, 5);
         mixed[..4].copy_from_slice(&right(7, 6)[..4]);
-        assert_eq!(see(&mixed), Err(StressInvariant::TornWrites));
+        assert_eq!(see(&mixed), Err(StressInvariant::NoTornReads));
         mixed[4] = 0;
         assert_eq!(see(&mixed), Err(StressInvariant::WholeAppends), "an element was never written");
     }

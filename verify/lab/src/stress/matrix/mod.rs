@@ -167,7 +167,7 @@ impl MatrixArgs {
         let end = faults::open(path, fault).and_then(|file| writer::run::<T>(&file, plan, self.step, rate, stop));
         let Err(error) = end else { return Ok(()) };
         let mut out = StdoutWriter::stdout();
-        out.line(WorkerMessage::Stopped(error_with_causes(&error)))?;
+        out.line(WorkerMessage::WriterFailed(error_with_causes(&error)))?;
         out.flush()
     }
 
@@ -293,13 +293,13 @@ impl MatrixArgs {
                 troupe.start_reader(&reader).map_err(Error::Process)?;
             }
             if let Some(peer) = self.peer(&plan, path, terms) {
-                troupe.start_peer(peer).map_err(Error::Process)?;
+                troupe.start_peer_reader(peer).map_err(Error::Process)?;
             }
         }
         let until = Instant::now() + terms.length;
         let mut stalls = terms.stall.map(ReaderStalls::new);
         while Instant::now() < until && !interrupted.load(Ordering::Acquire) {
-            troupe.collect_events(Duration::from_millis(20).min(until.saturating_duration_since(Instant::now())));
+            troupe.collect_events_for(Duration::from_millis(20).min(until.saturating_duration_since(Instant::now())));
             stalls.iter_mut().for_each(|stalls| stalls.tick(&troupe));
             if troupe.writer_is_gone() {
                 troupe.record_violation(StressInvariant::Progress, "the writer has ended too early");
@@ -335,7 +335,7 @@ pub fn path_of(path: &Path, cell: MatrixCell) -> PathBuf {
 
 /// A number that stands for the contents of a file after all flushes.
 fn digest(plan: &CellPlan, flushes: &[TimedExtents]) -> u64 {
-    let steps = flushes.last().and_then(|flush| flush.rows.first()).copied().unwrap_or(0);
+    let steps = flushes.last().and_then(|flush| flush.row_counts.first()).copied().unwrap_or(0);
     let mut model = FileModel::initial(plan);
     for step in 0..steps {
         plan.changes(step, &model.extents).iter().for_each(|change| model.apply(plan, change));

@@ -117,12 +117,12 @@ impl<'a> MatrixReader<'a> {
         let known = self.known.extents.get(number).cloned().unwrap_or_default();
         if extent.iter().zip(&known).any(|(now, before)| now < before) {
             let detail = format!("{}: {extent:?} after {known:?}", dataset.path());
-            return self.violation(StressInvariant::NoWayBack, detail).map_err(MatrixReadError::Output);
+            return self.violation(StressInvariant::MonotonicReads, detail).map_err(MatrixReadError::Output);
         }
         for region in added(&known, &extent) {
             for block in blocks(&region) {
                 self.check_growth::<T>(number, dataset, &block, StressInvariant::WholeAppends)?;
-                self.done.rows += block.element_count();
+                self.done.new_rows += block.element_count();
             }
         }
         let mut back = Region::new(&vec![0; known.len()], &known);
@@ -133,8 +133,8 @@ impl<'a> MatrixReader<'a> {
             *start = random % *count;
             *count = (*count - *start).min(4);
             if back.element_count() > 0 {
-                self.check_growth::<T>(number, dataset, &back, StressInvariant::NoWayBack)?;
-                self.done.rereads += back.element_count();
+                self.check_growth::<T>(number, dataset, &back, StressInvariant::MonotonicReads)?;
+                self.done.reread_rows += back.element_count();
             }
         }
         self.known.extents.get_mut(number).into_iter().for_each(|known| known.clone_from(&extent));
@@ -169,7 +169,7 @@ impl<'a> MatrixReader<'a> {
         let known = self.known.extents.first().cloned().unwrap_or_default();
         if !shrinks && extent != known && known.iter().any(|side| *side > 0) {
             let detail = format!("{}: {extent:?} after {known:?}", dataset.path());
-            self.violation(StressInvariant::NoWayBack, detail).map_err(MatrixReadError::Output)?;
+            self.violation(StressInvariant::MonotonicReads, detail).map_err(MatrixReadError::Output)?;
         }
         self.forget_outside(&extent);
         let plan = self.plan;
@@ -193,7 +193,7 @@ impl<'a> MatrixReader<'a> {
                         return;
                     }
                     ObservedValue::Version(version) => {
-                        (StressInvariant::NoWayBack, format!("element {at:?}: version {version} after {known}"))
+                        (StressInvariant::MonotonicReads, format!("element {at:?}: version {version} after {known}"))
                     }
                     ObservedValue::Fill if shrinks => {
                         lost.get_or_insert_with(|| at.to_vec());
@@ -201,19 +201,19 @@ impl<'a> MatrixReader<'a> {
                     }
                     ObservedValue::Fill if plan.cell.work == ChangeKind::Sparse && known == 0 => return,
                     ObservedValue::Fill => {
-                        (StressInvariant::NoWayBack, format!("element {at:?}: a fill value after version {known}"))
+                        (StressInvariant::MonotonicReads, format!("element {at:?}: a fill value after version {known}"))
                     }
                     ObservedValue::Nothing => (StressInvariant::WholeAppends, format!("element {at:?} is {value:?}")),
                 };
                 wrong.get_or_insert(problem);
             });
-            self.done.rows += region.element_count();
+            self.done.new_rows += region.element_count();
             if let Some((broken, detail)) = wrong {
                 self.violation(broken, format!("{}: {detail}", dataset.path())).map_err(MatrixReadError::Output)?;
             }
             if plan.cell.work == ChangeKind::Rewrite && versions.0 < versions.1 {
                 let detail = format!("{}: chunk at {:?} of versions {versions:?}", dataset.path(), region.start);
-                self.violation(StressInvariant::TornWrites, detail).map_err(MatrixReadError::Output)?;
+                self.violation(StressInvariant::NoTornReads, detail).map_err(MatrixReadError::Output)?;
             }
             if let Some(at) = lost {
                 self.look_for::<T>(dataset, &at)?;

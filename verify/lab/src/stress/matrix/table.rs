@@ -47,13 +47,13 @@ impl CellOutcome {
     pub fn tried(troupe: WriterAndReaders, alone: bool) -> CellOutcome {
         let mut read = WorkCounts::default();
         for work in troupe.reader_logs.iter().filter_map(|story| story.work) {
-            read.rows += work.rows;
-            read.rereads += work.rereads;
+            read.new_rows += work.new_rows;
+            read.reread_rows += work.reread_rows;
             read.refreshes += work.refreshes;
             read.opens += work.opens;
         }
-        let peer = if alone { None } else { troupe.peer.work };
-        let written = troupe.written.unwrap_or_default();
+        let peer = if alone { None } else { troupe.peer_log.work };
+        let written = troupe.writer_work.unwrap_or_default();
         let (violations, peer_violations) = (troupe.violations, troupe.peer_violations);
         CellOutcome::Tested { written, read, violations, peer, peer_violations }
     }
@@ -80,17 +80,17 @@ impl MatrixRow {
             "type": name(kind),
         });
         let list = |violations: &[Violation]| -> Vec<Value> {
-            violations.iter().map(|v| json!({ "invariant": v.invariant.name(), "detail": v.detail })).collect()
+            violations.iter().map(|v| json!({ "invariant": v.invariant.code(), "detail": v.detail })).collect()
         };
         let more = match &self.outcome {
             CellOutcome::Impossible(why) => json!({ "no": why }),
             CellOutcome::Tested { written, read, violations, peer, peer_violations } => json!({
-                "written": written.rows,
+                "written": written.new_rows,
                 "flushes": written.refreshes,
-                "read": read.rows + read.rereads,
+                "read": read.new_rows + read.reread_rows,
                 "looks": read.refreshes,
                 "violations": list(violations),
-                "peer_read": peer.map(|work| work.rows + work.rereads),
+                "peer_read": peer.map(|work| work.new_rows + work.reread_rows),
                 "peer_looks": peer.map(|work| work.refreshes),
                 "peer_cannot": self.cell.libhdf5_unsupported(),
                 "peer_errors": list(peer_violations),
@@ -119,17 +119,19 @@ impl fmt::Display for MatrixRow {
         match &self.outcome {
             CellOutcome::Impossible(why) => write!(f, "   - {why}"),
             CellOutcome::Tested { written, read, violations, peer, peer_violations } => {
-                let elements = read.rows + read.rereads;
-                write!(f, "  {:>10} {:>8} {elements:>12}", written.rows, written.refreshes)?;
+                let elements = read.new_rows + read.reread_rows;
+                write!(f, "  {:>10} {:>8} {elements:>12}", written.new_rows, written.refreshes)?;
                 write!(f, " {:>10}", violations.len())?;
                 match (peer, self.cell.libhdf5_unsupported()) {
-                    (Some(work), _) => write!(f, "  {:>12} {:>6}", work.rows + work.rereads, peer_violations.len())?,
+                    (Some(work), _) => {
+                        write!(f, "  {:>12} {:>6}", work.new_rows + work.reread_rows, peer_violations.len())?
+                    }
                     (None, Some(_)) => write!(f, "  {:>12}", "cannot")?,
                     (None, None) => write!(f, "  {:>12} {:>6}", "-", peer_violations.len())?,
                 }
                 for (who, violations) in [("", violations), ("the peer: ", peer_violations)] {
                     for violation in violations.iter().take(MAX_SHOWN_VIOLATIONS) {
-                        write!(f, "\n    {who}{}: {}", violation.invariant.name(), violation.detail)?;
+                        write!(f, "\n    {who}{}: {}", violation.invariant.code(), violation.detail)?;
                     }
                     if violations.len() > MAX_SHOWN_VIOLATIONS {
                         write!(f, "\n    {who}... and {} more", violations.len() - MAX_SHOWN_VIOLATIONS)?;

@@ -73,7 +73,7 @@ pub fn run<T: RuleValue>(file: &File, plan: &CellPlan, mut step: u64, rate: f64,
         let before = extents.clone();
         for change in &changes {
             let made = apply_change::<T>(file, plan, &datasets, change);
-            done.rows += made.or_else(|error| revert_extents(&datasets, &before).and(Err(error)))?;
+            done.new_rows += made.or_else(|error| revert_extents(&datasets, &before).and(Err(error)))?;
             let (number, new) = match change {
                 CellChange::Append(number, _) | CellChange::Extent(number, _) => {
                     (*number, datasets.get(*number).map(Dataset::shape).transpose()?)

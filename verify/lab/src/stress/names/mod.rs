@@ -159,7 +159,7 @@ impl Lives<'_> {
         self.done.flushes += troupe.flushes.len() as u64;
         let violations = std::mem::take(&mut troupe.violations);
         violations.into_iter().for_each(|violation| self.wrong(violation.detail));
-        Ok(troupe.flushes.last().and_then(|flush| flush.rows.first()).copied().unwrap_or(step))
+        Ok(troupe.flushes.last().and_then(|flush| flush.row_counts.first()).copied().unwrap_or(step))
     }
 
     /// Checks the file that a writer has left, before and after its repair. Returns its contents; `None` if they cannot
@@ -234,7 +234,7 @@ struct Said {
 }
 
 fn unsound(path: &Path, live: bool) -> std::io::Result<Said> {
-    let filters = h5live_cli::open::known_filters();
+    let filters = h5live_cli::open::filter_engine();
     let report = check_path_with(path, CheckOptions { live, filters: Some(&filters), ..CheckOptions::default() })?;
     let all = counted(report.findings.len(), "finding");
     let finding = report.findings.first().map(|finding| format!("{finding} (of {all})"));
@@ -245,7 +245,7 @@ fn unsound(path: &Path, live: bool) -> std::io::Result<Said> {
 /// Repairs a copy of a file, by `repair` or by a writer.
 fn bring_into_order(from: &Path, to: &Path, repairs: bool) -> Result<()> {
     let copied = std::fs::copy(from, to);
-    copied.map_err(|source| Error::Path { path: to.to_owned(), source })?;
+    copied.map_err(|source| Error::Io { path: to.to_owned(), source })?;
     if repairs {
         h5live::repair(to)?;
         return Ok(());
