@@ -3,7 +3,7 @@
 use h5live::File;
 
 /// Makes a map of two pairs, and looks one of them up.
-pub fn look_up(path: &str) -> h5live::Result<Option<u64>> {
+pub fn create_and_look_up(path: &str) -> h5live::Result<Option<u64>> {
     let file = File::create(path)?;
     let map = file.new_map::<String, u64>().create("map")?;
     map.put("Alice", &25_385_486)?;
@@ -15,7 +15,7 @@ pub fn look_up(path: &str) -> h5live::Result<Option<u64>> {
 
 fn main() -> h5live::Result<()> {
     let path = std::env::args().nth(1).unwrap_or_else(|| "ids.h5".into());
-    if let Some(number) = look_up(&path)? {
+    if let Some(number) = create_and_look_up(&path)? {
         println!("Alice: {number}");
     }
     Ok(())

@@ -15,14 +15,14 @@ pub struct Sample {
 }
 
 /// Writes this many samples, with a pause after each.
-pub fn write(path: &std::path::Path, samples: u64, pause: Duration) -> h5live::Result<()> {
+pub fn write(path: &std::path::Path, sample_count: u64, pause: Duration) -> h5live::Result<()> {
     let file = File::create(path)?;
     // Rows are unlimited. A chunk is what is stored, found and filtered as a whole.
-    let data = file.new_dataset::<Sample>().unlimited_rows(&[]).chunk_shape(&[1024]).create("samples")?;
+    let data = file.new_dataset::<Sample>().unlimited_rows(&[]).chunk_shape(&[1024]).create("sample_count")?;
     data.set_attribute("unit", "V")?;
     // From here on others may read the file. What is there can still be changed, and more can be made.
     file.start_swmr()?;
-    for number in 0..samples {
+    for number in 0..sample_count {
         data.append(&[Sample { number, value: (number as f64 / 10.0).sin() }])?;
         // Only a flush shows others what was appended. It survives the death of this process; `flush_durable` makes it
         // survive a power failure, too.

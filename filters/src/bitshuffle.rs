@@ -70,13 +70,13 @@ struct BitshuffleParams {
 impl BitshuffleParams {
     fn parse(params: &[u32]) -> Result<Self, FilterFault> {
         let size = match param(params, 2)? {
-            0 => return Err(FilterFault::Parameter { index: 2, value: 0 }),
+            0 => return Err(FilterFault::InvalidParameter { index: 2, value: 0 }),
             size => param_to_usize(size),
         };
         let block = match params.get(3).copied().unwrap_or(0) {
             0 => (BLOCK_BYTES / size / 8 * 8).max(BLOCK_ELEMENTS),
             block if block % 8 == 0 => param_to_usize(block),
-            value => return Err(FilterFault::Parameter { index: 3, value }),
+            value => return Err(FilterFault::InvalidParameter { index: 3, value }),
         };
         let codec = match params.get(4) {
             None | Some(0) => BitshuffleCodec::None,
@@ -87,7 +87,7 @@ impl BitshuffleParams {
                 let level = if level == 0 { zstd::DEFAULT_LEVEL } else { level.min(zstd::MAX_LEVEL) };
                 BitshuffleCodec::Zstd { level }
             }
-            Some(value) => return Err(FilterFault::Parameter { index: 4, value: *value }),
+            Some(value) => return Err(FilterFault::InvalidParameter { index: 4, value: *value }),
         };
         Ok(BitshuffleParams { size, block, codec })
     }
@@ -153,7 +153,7 @@ impl Filter for Bitshuffle {
         let (block, blocks) = params.blocks(input.len())?;
         if params.codec != BitshuffleCodec::None {
             let stated = u32::try_from(params.block.saturating_mul(params.size));
-            let stated = stated.map_err(|_| FilterFault::Parameter { index: 3, value: u32::MAX })?;
+            let stated = stated.map_err(|_| FilterFault::InvalidParameter { index: 3, value: u32::MAX })?;
             output.extend_from_slice(&(input.len() as u64).to_be_bytes());
             output.extend_from_slice(&stated.to_be_bytes());
         }

@@ -11,7 +11,7 @@ fn block_size_param(params: &[u32]) -> Result<u32, FilterFault> {
     match params.first() {
         None => Ok(9),
         Some(block @ 1..=9) => Ok(*block),
-        Some(value) => Err(FilterFault::Parameter { index: 0, value: *value }),
+        Some(value) => Err(FilterFault::InvalidParameter { index: 0, value: *value }),
     }
 }
 

@@ -11,7 +11,7 @@ pub(crate) struct Deflate;
 fn level_param(params: &[u32]) -> Result<u32, FilterFault> {
     match param(params, 0)? {
         level @ 0..=9 => Ok(level),
-        value => Err(FilterFault::Parameter { index: 0, value }),
+        value => Err(FilterFault::InvalidParameter { index: 0, value }),
     }
 }
 

@@ -86,7 +86,7 @@ pub enum FilterFault {
     },
     /// A parameter has a value that it cannot have.
     #[error("parameter {index} cannot be {value}")]
-    Parameter {
+    InvalidParameter {
         /// Its position, from zero.
         index: usize,
         /// Its value.
@@ -97,7 +97,7 @@ pub enum FilterFault {
     Unsupported(&'static str),
     /// The filter does not fit the dataset.
     #[error("it applies to {0} only")]
-    NotApplicable(&'static str),
+    AppliesOnlyTo(&'static str),
     /// The filter makes the chunk no smaller, and is not optional.
     #[error("the chunk does not get smaller")]
     Incompressible,

@@ -38,7 +38,7 @@ pub trait Filter: Send + Sync {
     ///
     /// # Errors
     ///
-    /// Any [`FilterFault`]. In an optional filter a fault counts as [`EncodeOutcome::Skipped`].
+    /// Any [`FilterFault`]. In an optional filter a fault counts as [`EncodeOutcome::Incompressible`].
     fn encode(&self, params: &[u32], input: &[u8], output: &mut Vec<u8>) -> Result<EncodeOutcome, FilterFault>;
 
     /// Completes the parameters that the user gave with those that follow from the dataset, as is done
@@ -46,7 +46,7 @@ pub trait Filter: Send + Sync {
     ///
     /// # Errors
     ///
-    /// [`FilterFault::NotApplicable`] if the filter does not fit the dataset, [`FilterFault::Parameter`] or
+    /// [`FilterFault::AppliesOnlyTo`] if the filter does not fit the dataset, [`FilterFault::InvalidParameter`] or
     /// [`FilterFault::MissingParameter`] if the parameters given make no sense.
     fn complete_params(&self, params: &[u32], target: &FilterTarget<'_>) -> Result<Vec<u32>, FilterFault> {
         let _ = target;
@@ -93,8 +93,8 @@ pub enum EncodeOutcome {
     /// In the output.
     Encoded,
     /// The result is the unchanged input, and the filter counts as applied.
-    Unchanged,
+    AppliedWithoutChange,
     /// Nowhere: the filter gains nothing on this chunk. An optional filter is then left out and its mask bit
     /// set; a mandatory one fails with [`FilterFault::Incompressible`].
-    Skipped,
+    Incompressible,
 }

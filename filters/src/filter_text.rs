@@ -3,7 +3,7 @@
 use h5live_model::FilterSpec;
 
 use crate::Registry;
-use crate::registry::{registered_id, registered_name};
+use crate::registry::{hdf_group_filter_id, hdf_group_filter_name};
 
 /// Filters without which no chunk may be stored.
 const REQUIRED: [u16; 1] = [3];
@@ -40,7 +40,7 @@ pub enum FilterTextError {
     },
     /// A parameter is no number.
     #[error("the parameter {param:?} of {name} is not a number from 0 to 4294967295")]
-    Parameter {
+    ParameterNotNumber {
         /// The filter.
         name: String,
         /// The parameter.
@@ -48,7 +48,7 @@ pub enum FilterTextError {
     },
     /// A level that the filter does not have.
     #[error("{name} has levels of 0 to {max_level}")]
-    Level {
+    LevelTooHigh {
         /// The filter.
         name: String,
         /// The highest level.
@@ -59,7 +59,7 @@ pub enum FilterTextError {
 /// The names of the filters that can encode, with their numbers.
 fn known(registry: &Registry) -> String {
     let filters = registry.iter().filter(|filter| filter.can_encode());
-    let name = |id: u16| registered_name(id).map_or_else(|| id.to_string(), |name| format!("{name} ({id})"));
+    let name = |id: u16| hdf_group_filter_name(id).map_or_else(|| id.to_string(), |name| format!("{name} ({id})"));
     filters.map(|filter| name(filter.id())).collect::<Vec<_>>().join(", ")
 }
 
@@ -67,7 +67,7 @@ fn known(registry: &Registry) -> String {
 fn number(name: &str) -> Option<u16> {
     match name {
         "gzip" => Some(1),
-        _ => name.parse().ok().or_else(|| registered_id(name)),
+        _ => name.parse().ok().or_else(|| hdf_group_filter_id(name)),
     }
 }
 
@@ -91,8 +91,9 @@ pub fn parse_filter(text: &str, registry: &Registry) -> Result<FilterSpec, Filte
         Some(_) => return Err(FilterTextError::OnlyReads { name: owned(), known: known(registry) }),
         None => return Err(FilterTextError::NotBuiltIn { name: owned(), known: known(registry) }),
     }
-    let param =
-        |param: &str| param.parse().map_err(|_| FilterTextError::Parameter { name: owned(), param: param.to_owned() });
+    let param = |param: &str| {
+        param.parse().map_err(|_| FilterTextError::ParameterNotNumber { name: owned(), param: param.to_owned() })
+    };
     let params = params.split(',').filter(|param| !param.is_empty()).map(param);
     let mut params = params.collect::<Result<Vec<u32>, _>>()?;
     if id == 1 && params.is_empty() {
@@ -101,7 +102,7 @@ pub fn parse_filter(text: &str, registry: &Registry) -> Result<FilterSpec, Filte
     if let Some((_, max_level)) =
         LEVELS.iter().find(|(leveled, max_level)| *leveled == id && params.iter().any(|n| n > max_level))
     {
-        return Err(FilterTextError::Level { name: owned(), max_level: *max_level });
+        return Err(FilterTextError::LevelTooHigh { name: owned(), max_level: *max_level });
     }
     Ok(FilterSpec { id, optional: !REQUIRED.contains(&id), name: None, params })
 }
@@ -110,7 +111,7 @@ pub fn parse_filter(text: &str, registry: &Registry) -> Result<FilterSpec, Filte
 /// number.
 pub fn describe_filter(filter: &FilterSpec) -> String {
     let level = filter.params.first().filter(|_| LEVELS.iter().any(|(id, _)| *id == filter.id));
-    match (filter.id, registered_name(filter.id), level) {
+    match (filter.id, hdf_group_filter_name(filter.id), level) {
         (_, Some(name), Some(level)) => format!("{name}({level})"),
         (_, Some(name), _) => name.to_owned(),
         (id, None, _) => match own_name(filter) {
@@ -126,7 +127,7 @@ fn own_name(filter: &FilterSpec) -> Option<String> {
 
 /// The name of a filter: the registered one, or else the one that the file has.
 pub fn filter_name(filter: &FilterSpec) -> Option<String> {
-    registered_name(filter.id).map(str::to_owned).or_else(|| own_name(filter))
+    hdf_group_filter_name(filter.id).map(str::to_owned).or_else(|| own_name(filter))
 }
 
 #[cfg(test)]

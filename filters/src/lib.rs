@@ -84,7 +84,7 @@ pub use filter_text::{FilterTextError, describe_filter, filter_name, parse_filte
 pub use fletcher32::fletcher32_checksum as fletcher32;
 pub use h5live_model::FilterSpec;
 pub use pipeline::{MAX_FILTERS, Pipeline};
-pub use registry::{Registry, registered_id, registered_name};
+pub use registry::{Registry, hdf_group_filter_id, hdf_group_filter_name};
 pub use registry_filter_engine::RegistryFilterEngine;
 
 #[cfg(test)]

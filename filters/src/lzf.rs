@@ -24,11 +24,11 @@ impl Filter for Lzf {
     }
 
     fn encode(&self, _: &[u32], input: &[u8], output: &mut Vec<u8>) -> Result<EncodeOutcome, FilterFault> {
-        Ok(if lzf::compress(input, output) { EncodeOutcome::Encoded } else { EncodeOutcome::Skipped })
+        Ok(if lzf::compress(input, output) { EncodeOutcome::Encoded } else { EncodeOutcome::Incompressible })
     }
 
     fn complete_params(&self, params: &[u32], target: &FilterTarget<'_>) -> Result<Vec<u32>, FilterFault> {
-        let bytes = target.chunk_bytes().ok_or(FilterFault::NotApplicable("chunks of less than 4 GiB"))?;
+        let bytes = target.chunk_bytes().ok_or(FilterFault::AppliesOnlyTo("chunks of less than 4 GiB"))?;
         let given = |index: usize, default| params.get(index).copied().filter(|value| *value != 0).unwrap_or(default);
         let mut all = vec![given(0, FILTER_VERSION), given(1, CODEC_VERSION), bytes];
         all.extend(params.iter().skip(3));

@@ -187,7 +187,7 @@ impl Pipeline {
             let outcome = match &step.filter {
                 None => Err(unavailable_error(&step.spec)),
                 Some(filter) => match filter.encode(&step.spec.params, input, next) {
-                    Ok(EncodeOutcome::Skipped) => Err(step.step_error(FilterFault::Incompressible)),
+                    Ok(EncodeOutcome::Incompressible) => Err(step.step_error(FilterFault::Incompressible)),
                     outcome => outcome.map_err(|fault| step.step_error(fault)),
                 },
             };

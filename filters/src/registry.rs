@@ -90,7 +90,7 @@ impl fmt::Debug for Registry {
 /// The error for a filter that is not registered.
 pub(crate) fn unavailable_error(spec: &FilterSpec) -> Error {
     let name = spec.name.as_ref().filter(|name| !name.is_empty()).map(Name::to_string);
-    let name = name.or_else(|| registered_name(spec.id).map(str::to_owned));
+    let name = name.or_else(|| hdf_group_filter_name(spec.id).map(str::to_owned));
     Error::Unavailable { id: spec.id, name: name.unwrap_or_else(|| "unnamed".to_owned()) }
 }
 
@@ -133,7 +133,7 @@ const REGISTERED_FILTERS: [(u16, &str); 29] = [
 /// ```
 /// assert_eq!(h5live_filters::registered_name(32015), Some("zstd"));
 /// ```
-pub fn registered_name(id: u16) -> Option<&'static str> {
+pub fn hdf_group_filter_name(id: u16) -> Option<&'static str> {
     let at = REGISTERED_FILTERS.binary_search_by_key(&id, |(id, _)| *id).ok()?;
     REGISTERED_FILTERS.get(at).map(|(_, name)| *name)
 }
@@ -143,7 +143,7 @@ pub fn registered_name(id: u16) -> Option<&'static str> {
 /// ```
 /// assert_eq!(h5live_filters::registered_id("zstd"), Some(32015));
 /// ```
-pub fn registered_id(name: &str) -> Option<u16> {
+pub fn hdf_group_filter_id(name: &str) -> Option<u16> {
     REGISTERED_FILTERS.iter().find(|(_, known)| *known == name).map(|(id, _)| *id)
 }
 
@@ -154,17 +154,17 @@ mod tests {
     #[test]
     fn each_registered_filter_is_found_by_its_number_and_by_its_name() {
         for (id, name) in REGISTERED_FILTERS {
-            assert_eq!((registered_name(id), registered_id(name)), (Some(name), Some(id)));
+            assert_eq!((hdf_group_filter_name(id), hdf_group_filter_id(name)), (Some(name), Some(id)));
         }
-        let numbers: Vec<_> = (0..=u16::MAX).filter(|id| registered_name(*id).is_some()).collect();
+        let numbers: Vec<_> = (0..=u16::MAX).filter(|id| hdf_group_filter_name(*id).is_some()).collect();
         assert_eq!(numbers, REGISTERED_FILTERS.map(|(id, _)| id));
-        assert_eq!(registered_id("deflat"), None);
+        assert_eq!(hdf_group_filter_id("deflat"), None);
     }
 
     #[test]
     fn every_built_in_filter_is_registered() {
         for filter in Registry::default().iter() {
-            assert!(registered_name(filter.id()).is_some(), "{}", filter.id());
+            assert!(hdf_group_filter_name(filter.id()).is_some(), "{}", filter.id());
         }
     }
 }

@@ -11,7 +11,7 @@ pub(crate) struct Shuffle;
 /// The size of an element that parameter 0 gives.
 fn element_size_param(params: &[u32]) -> Result<usize, FilterFault> {
     match param(params, 0)? {
-        0 => Err(FilterFault::Parameter { index: 0, value: 0 }),
+        0 => Err(FilterFault::InvalidParameter { index: 0, value: 0 }),
         size => Ok(param_to_usize(size)),
     }
 }
@@ -39,7 +39,7 @@ impl Filter for Shuffle {
     fn encode(&self, params: &[u32], input: &[u8], output: &mut Vec<u8>) -> Result<EncodeOutcome, FilterFault> {
         let size = element_size_param(params)?;
         if size == 1 {
-            return Ok(EncodeOutcome::Unchanged);
+            return Ok(EncodeOutcome::AppliedWithoutChange);
         }
         output.resize(input.len(), 0);
         shuffle(size, input, output);
@@ -48,7 +48,7 @@ impl Filter for Shuffle {
 
     fn complete_params(&self, _: &[u32], target: &FilterTarget<'_>) -> Result<Vec<u32>, FilterFault> {
         match target.datatype.size() {
-            0 => Err(FilterFault::NotApplicable("elements of at least one byte")),
+            0 => Err(FilterFault::AppliesOnlyTo("elements of at least one byte")),
             size => Ok(vec![size]),
         }
     }

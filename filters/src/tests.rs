@@ -193,7 +193,7 @@ impl Filter for Offset {
 
     fn encode(&self, params: &[u32], input: &[u8], output: &mut Vec<u8>) -> Result<EncodeOutcome, FilterFault> {
         if input.is_empty() {
-            return Ok(EncodeOutcome::Skipped);
+            return Ok(EncodeOutcome::Incompressible);
         }
         output.extend(input.iter().map(|byte| byte.wrapping_sub(params[0] as u8)));
         Ok(EncodeOutcome::Encoded)

@@ -225,7 +225,7 @@ impl ChunkIndex for ChunkBtree1 {
         Ok(Some(old).filter(|old| old.addr.is_defined()))
     }
 
-    fn delete_blocks(&self) -> Result<()> {
+    fn delete_index(&self) -> Result<()> {
         let _alone = self.lock.write();
         let tree = self.open_tree();
         let size = tree.node_size();
@@ -234,10 +234,10 @@ impl ChunkIndex for ChunkBtree1 {
     }
 
     fn for_each_chunk(&self, each: &mut dyn FnMut(ChunkCoord, ChunkIndexEntry) -> bool) -> Result<()> {
-        self.for_each_chunk_after(None, each).map(drop)
+        self.for_each_after_if_supported(None, each).map(drop)
     }
 
-    fn for_each_chunk_after(
+    fn for_each_after_if_supported(
         &self,
         after: Option<&ChunkCoord>,
         each: &mut dyn FnMut(ChunkCoord, ChunkIndexEntry) -> bool,

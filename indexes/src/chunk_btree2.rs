@@ -30,7 +30,7 @@ pub struct ChunkBtree2 {
 /// A record that says where a chunk is.
 trait StoredChunkRecord: Btree2Record {
     fn coord(&self) -> &ChunkCoord;
-    fn element(&self) -> ChunkIndexEntry;
+    fn entry(&self) -> ChunkIndexEntry;
 }
 
 impl StoredChunkRecord for ChunkRecord {
@@ -38,7 +38,7 @@ impl StoredChunkRecord for ChunkRecord {
         &self.coord
     }
 
-    fn element(&self) -> ChunkIndexEntry {
+    fn entry(&self) -> ChunkIndexEntry {
         ChunkIndexEntry { addr: self.addr, ..ChunkIndexEntry::default() }
     }
 }
@@ -48,7 +48,7 @@ impl StoredChunkRecord for FilteredChunkRecord {
         &self.coord
     }
 
-    fn element(&self) -> ChunkIndexEntry {
+    fn entry(&self) -> ChunkIndexEntry {
         ChunkIndexEntry { addr: self.addr, stored_size: self.stored_size, filter_mask: self.filter_mask }
     }
 }
@@ -66,7 +66,7 @@ fn next_batch<R: StoredChunkRecord>(
     let mut batch = Vec::new();
     let mut before = |record: &R| Ok(last.is_some_and(|last| record.coord().scaled() <= last.scaled()));
     let mut each = |record: R| {
-        batch.push((record.coord().clone(), record.element()));
+        batch.push((record.coord().clone(), record.entry()));
         Ok::<_, Error>(batch.len() < CHUNKS_PER_BATCH)
     };
     tree.for_each_from(&mut before, &mut each)?;
@@ -117,7 +117,7 @@ impl ChunkBtree2 {
         match self.open_tree(blank) {
             Some(tree) => Ok(tree
                 .find_prefiltered(|record| compare_chunk_coord(record, coord), compare_to(coord))?
-                .map(|record| record.element())),
+                .map(|record| record.entry())),
             None => Ok(None),
         }
     }
@@ -137,7 +137,7 @@ impl ChunkBtree2 {
             |other| compare_chunk_coord(other, record.coord()),
             compare_to(record.coord()),
         )?;
-        Ok(old.map(|record| record.element()).filter(|element| element.addr.is_defined()))
+        Ok(old.map(|record| record.entry()).filter(|element| element.addr.is_defined()))
     }
 
     fn remove_record<R: StoredChunkRecord>(&self, blank: R, coord: &ChunkCoord) -> Result<Option<ChunkIndexEntry>> {
@@ -145,7 +145,7 @@ impl ChunkBtree2 {
             return Ok(None);
         }
         let removed = self.tree_for_writing(blank)?.remove(compare_to(coord))?;
-        Ok(removed.map(|record| record.element()).filter(|element| element.addr.is_defined()))
+        Ok(removed.map(|record| record.entry()).filter(|element| element.addr.is_defined()))
     }
 
     fn for_each_record<R: StoredChunkRecord>(
@@ -156,7 +156,7 @@ impl ChunkBtree2 {
         let Some(tree) = self.open_tree(blank) else { return Ok(()) };
         if self.metadata.cache().is_read_only() {
             return tree.for_each(&mut |record| {
-                let element = record.element();
+                let element = record.entry();
                 Ok(!element.addr.is_defined() || each(record.coord().clone(), element))
             });
         }
@@ -226,7 +226,7 @@ impl ChunkIndex for ChunkBtree2 {
         }
     }
 
-    fn delete_blocks(&self) -> Result<()> {
+    fn delete_index(&self) -> Result<()> {
         match self.format {
             ChunkEntryFormat::Unfiltered => self.delete_tree(self.blank_record()),
             ChunkEntryFormat::Filtered(width) => self.delete_tree(self.blank_filtered_record(width)),

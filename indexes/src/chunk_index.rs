@@ -17,7 +17,7 @@ pub trait ChunkIndex: Send + Sync + fmt::Debug {
     fn get_chunk_entry(&self, coord: &ChunkCoord) -> Result<Option<ChunkIndexEntry>>;
 
     /// Whether the index can ever hold a chunk. One that numbers its chunks counts only so far.
-    fn has_room_for(&self, _coord: &ChunkCoord) -> bool {
+    fn can_hold_chunk(&self, _coord: &ChunkCoord) -> bool {
         true
     }
 
@@ -104,7 +104,7 @@ pub trait ChunkIndex: Send + Sync + fmt::Debug {
     ///
     /// # Errors
     /// If a structure of the index cannot be read. Nothing is freed then.
-    fn delete_blocks(&self) -> Result<()>;
+    fn delete_index(&self) -> Result<()>;
 
     /// Whether the index counts its own blocks wrong, as a writer that died may have left it; with `repair`, it counts
     /// them right afterwards.
@@ -127,7 +127,7 @@ pub trait ChunkIndex: Send + Sync + fmt::Debug {
     ///
     /// # Errors
     /// As `for_each_chunk`.
-    fn for_each_chunk_after(
+    fn for_each_after_if_supported(
         &self,
         _after: Option<&ChunkCoord>,
         _each: &mut dyn FnMut(ChunkCoord, ChunkIndexEntry) -> bool,
@@ -157,7 +157,7 @@ pub trait IndexAddrSlot: Send + Sync + fmt::Debug {
     fn set_addr(&self, addr: Addr) -> Result<()>;
 
     /// The parts of the object header that [`IndexAddrSlot::depend_on`] would have wait now.
-    fn parents(&self) -> [Option<EntryId>; 2];
+    fn flush_parents(&self) -> [Option<EntryId>; 2];
 
     /// Makes the object header wait for `child`, a structure of the index or a chunk. The extent in the header must
     /// never be ahead of the index, also if structures between the two are unchanged.

@@ -65,11 +65,11 @@ impl<H: ArrayHeader> ElementArray<H> {
         ElementArray { metadata, root, line, format, shape, creation: Mutex::new(()) }
     }
 
-    pub fn element_bytes(&self) -> u64 {
+    pub fn element_len(&self) -> u64 {
         self.format.size(self.metadata.addr_width()) as u64
     }
 
-    pub fn addr_bytes(&self) -> u64 {
+    pub fn addr_len(&self) -> u64 {
         self.metadata.addr_width().bytes() as u64
     }
 
@@ -80,12 +80,12 @@ impl<H: ArrayHeader> ElementArray<H> {
 
     /// Bytes of a block that has `body` bytes between the address of the header and the checksum.
     pub fn block_len(&self, body: u64) -> u64 {
-        BLOCK_PREFIX_BYTES + self.addr_bytes() + body + CHECKSUM_BYTES
+        BLOCK_PREFIX_BYTES + self.addr_len() + body + CHECKSUM_BYTES
     }
 
     /// Bytes of a page.
     pub fn page_len(&self, elements: u64) -> u64 {
-        elements * self.element_bytes() + CHECKSUM_BYTES
+        elements * self.element_len() + CHECKSUM_BYTES
     }
 
     pub fn undefined_elements(&self, len: u64) -> ChunkEntryTable {

@@ -58,13 +58,13 @@ impl ExtensibleArray {
     }
 
     fn offset_width(&self) -> Width {
-        Width::new(self.geometry.block_offset_bytes()).unwrap_or(Width::EIGHT)
+        Width::new(self.geometry.block_offset_size()).unwrap_or(Width::EIGHT)
     }
 
     fn index_block_len(&self) -> u64 {
         let addrs = (self.geometry.direct_data_block_count() + self.geometry.super_block_slot_count()) as u64;
-        let elements = self.geometry.index_element_count() as u64;
-        self.array.block_len(elements * self.array.element_bytes() + addrs * self.array.addr_bytes())
+        let elements = self.geometry.index_block_element_count() as u64;
+        self.array.block_len(elements * self.array.element_len() + addrs * self.array.addr_len())
     }
 
     fn bitmap_len(&self, super_block: u32) -> u64 {
@@ -72,8 +72,8 @@ impl ExtensibleArray {
     }
 
     fn super_block_len(&self, super_block: u32) -> u64 {
-        let addrs = self.geometry.data_block_count(super_block) * self.array.addr_bytes();
-        self.array.block_len(u64::from(self.geometry.block_offset_bytes()) + self.bitmap_len(super_block) + addrs)
+        let addrs = self.geometry.data_block_count(super_block) * self.array.addr_len();
+        self.array.block_len(u64::from(self.geometry.block_offset_size()) + self.bitmap_len(super_block) + addrs)
     }
 
     /// Elements in a data block itself, beside its pages.
@@ -86,8 +86,8 @@ impl ExtensibleArray {
 
     /// Bytes of a data block without its pages.
     fn data_block_len(&self, super_block: u32) -> u64 {
-        let elements = self.unpaged_element_count(super_block) * self.array.element_bytes();
-        self.array.block_len(u64::from(self.geometry.block_offset_bytes()) + elements)
+        let elements = self.unpaged_element_count(super_block) * self.array.element_len();
+        self.array.block_len(u64::from(self.geometry.block_offset_size()) + elements)
     }
 
     fn page_len(&self) -> u64 {
@@ -111,7 +111,7 @@ impl ExtensibleArray {
     fn empty_index_block(&self, header: Addr) -> ExtensibleArrayIndexBlock {
         let g = &self.geometry;
         let (elements, data_blocks, super_blocks) =
-            (g.index_element_count(), g.direct_data_block_count(), g.super_block_slot_count());
+            (g.index_block_element_count(), g.direct_data_block_count(), g.super_block_slot_count());
         ExtensibleArrayIndexBlock::new(
             header,
             self.array.format,
@@ -127,7 +127,7 @@ impl ExtensibleArray {
             format: self.array.format,
             header,
             block_offset_width: self.offset_width(),
-            block_offset: self.geometry.super_block_start_index(super_block),
+            block_offset: self.geometry.data_block_elements_before(super_block),
             written_pages: Bitmap::zeros(self.bitmap_len(super_block) as usize),
             data_blocks: AddrTable::undefined(
                 self.geometry.data_block_count(super_block) as usize,
@@ -258,7 +258,7 @@ impl ExtensibleArray {
 }
 
 impl ChunkIndex for ExtensibleArray {
-    fn has_room_for(&self, coord: &ChunkCoord) -> bool {
+    fn can_hold_chunk(&self, coord: &ChunkCoord) -> bool {
         self.array.line.index_of(coord).is_some_and(|index| self.geometry.locate(index).is_some())
     }
 
@@ -309,7 +309,7 @@ impl ChunkIndex for ExtensibleArray {
         let index = self.array.line.index_of(coord).ok_or_else(outside)?;
         self.array.check_stored_size(&entry)?;
         if let Some(recent) = &*self.last_block.lock()
-            && let Some(slot) = recent.slot_for_writing(index, || self.array.root.parents())
+            && let Some(slot) = recent.slot_for_writing(index, || self.array.root.flush_parents())
         {
             return self.set_in_last_block(recent, slot, entry, proxy);
         }
@@ -322,7 +322,8 @@ impl ChunkIndex for ExtensibleArray {
             let end = if header.is_new() { index } else { last };
             header.update(|header| header.max_index_set = end + 1);
         }
-        let recent = LastWrittenBlock::new(header, table, index - slot as u64..last + 1, self.array.root.parents());
+        let recent =
+            LastWrittenBlock::new(header, table, index - slot as u64..last + 1, self.array.root.flush_parents());
         self.set_in_last_block(&recent, slot, entry, proxy)?;
         *self.last_block.lock() = Some(recent);
         Ok(())
@@ -346,7 +347,7 @@ impl ChunkIndex for ExtensibleArray {
         Ok(())
     }
 
-    fn delete_blocks(&self) -> Result<()> {
+    fn delete_index(&self) -> Result<()> {
         self.delete_all_blocks()
     }
 

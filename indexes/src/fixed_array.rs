@@ -118,7 +118,7 @@ impl FixedArray {
     /// Bytes of the data block without its pages.
     fn data_block_len(&self) -> u64 {
         let held = match self.page_count() {
-            0 => self.element_count() * self.array.element_bytes(),
+            0 => self.element_count() * self.array.element_len(),
             pages => pages.div_ceil(8),
         };
         self.array.block_len(held)
@@ -263,7 +263,7 @@ impl ChunkIndex for FixedArray {
         Ok(())
     }
 
-    fn delete_blocks(&self) -> Result<()> {
+    fn delete_index(&self) -> Result<()> {
         let Some(header) = self.array.header()? else { return Ok(()) };
         *self.last_block.write() = None;
         if let Some((_, block)) = self.header_and_data_block()? {

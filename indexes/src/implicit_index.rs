@@ -62,7 +62,7 @@ impl ChunkIndex for ImplicitIndex {
         false
     }
 
-    fn delete_blocks(&self) -> Result<()> {
+    fn delete_index(&self) -> Result<()> {
         Ok(())
     }
 

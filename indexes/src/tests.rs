@@ -36,7 +36,7 @@ impl IndexAddrSlot for Root {
         Ok(())
     }
 
-    fn parents(&self) -> [Option<EntryId>; 2] {
+    fn flush_parents(&self) -> [Option<EntryId>; 2] {
         [None; 2]
     }
 
@@ -159,7 +159,7 @@ fn check(rows: &[u64], format: ChunkEntryFormat, make: Make<'_>) {
         .unwrap();
     assert_eq!(found, model);
     let operation = first.begin_atomic_change();
-    made.delete_blocks().unwrap();
+    made.delete_index().unwrap();
     drop(operation);
     first.flush(FlushScope::All).unwrap();
     assert_eq!(first.space().free_bytes(), first.space().allocated_end() - 4096);

@@ -270,7 +270,7 @@ impl NativeDataset {
                 let NativeLayout::Chunked(index, ..) = &state.layout else { return Ok(None) };
                 limit.shrink_if_retrying();
                 let (mut part, mut is_ended) = (Vec::new(), false);
-                let walked = index.for_each_chunk_after(after.as_ref(), &mut |coord, element| {
+                let walked = index.for_each_after_if_supported(after.as_ref(), &mut |coord, element| {
                     part.push(self.stored_chunk(state, &coord, element));
                     is_ended = !limit.may_read_more(part.len());
                     !is_ended
@@ -318,7 +318,7 @@ impl ChunkStore for NativeDataset {
         self.check_not_deleted()?;
         let state = self.state();
         if let NativeLayout::Chunked(index, ..) = &state.layout
-            && !index.has_room_for(coord)
+            && !index.can_hold_chunk(coord)
         {
             return Err(crate::Error::Index(h5live_indexes::Error::ChunkOutOfBounds(coord.clone())).into());
         }

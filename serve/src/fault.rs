@@ -118,7 +118,7 @@ fn of_error(error: &Error, text: &str) -> Fault {
         ErrorKind::Store(h5live::model::Error::WrongKind { .. }) => return Fault::new(StatusCode::NOT_FOUND, text),
         ErrorKind::Selection(_) => return Fault::unprocessable(text),
         ErrorKind::RawFilesRefused => {
-            return Fault::new(StatusCode::FORBIDDEN, text).with_kind(ServedErrorKind::RawFiles);
+            return Fault::new(StatusCode::FORBIDDEN, text).with_kind(ServedErrorKind::RawFilesRefused);
         }
         ErrorKind::Open(open) => return of_open_error(open, text),
         // It is the fault of what this file leads to, not of the name that the client gave.

@@ -21,7 +21,7 @@ fn the_examples_show_a_file_while_it_is_written() {
     });
     writer::write(&path, SAMPLES, Duration::from_millis(1)).unwrap();
     assert_eq!(following.join().unwrap().unwrap(), (0..SAMPLES).collect::<Vec<_>>());
-    let (last, unit) = reader::read(&path, 3).unwrap();
+    let (last, unit) = reader::read_last_samples(&path, 3).unwrap();
     assert_eq!(last.iter().map(|sample| sample.number).collect::<Vec<_>>(), [SAMPLES - 3, SAMPLES - 2, SAMPLES - 1]);
     assert_eq!((last[2].value, &*unit), (((SAMPLES - 1) as f64 / 10.0).sin(), "V"));
 }

@@ -44,7 +44,7 @@ fn the_example_of_the_document_finds_its_number() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("ids.h5").display().to_string();
     for place in [path, format!("kv:{}", folder.path().join("ids").display())] {
-        assert_eq!(example::look_up(&place).unwrap(), Some(25_385_486), "{place}");
+        assert_eq!(example::create_and_look_up(&place).unwrap(), Some(25_385_486), "{place}");
         let map = File::open(&*place).unwrap().map::<String, u32>("map").unwrap();
         assert_eq!(map.get("Bob").unwrap(), Some(34_873_275), "{place}");
     }

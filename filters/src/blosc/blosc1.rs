@@ -28,13 +28,13 @@ impl Filter for Blosc {
 
     fn encode(&self, params: &[u32], input: &[u8], output: &mut Vec<u8>) -> Result<EncodeOutcome, FilterFault> {
         BloscEncoder::parse(params, false)?.encode(input, output)?;
-        Ok(if output.len() > input.len() { EncodeOutcome::Skipped } else { EncodeOutcome::Encoded })
+        Ok(if output.len() > input.len() { EncodeOutcome::Incompressible } else { EncodeOutcome::Encoded })
     }
 
     fn complete_params(&self, params: &[u32], target: &FilterTarget<'_>) -> Result<Vec<u32>, FilterFault> {
-        let bytes = target.chunk_bytes().ok_or(FilterFault::NotApplicable("chunks of less than 4 GiB"))?;
+        let bytes = target.chunk_bytes().ok_or(FilterFault::AppliesOnlyTo("chunks of less than 4 GiB"))?;
         let size = match base_size(target.datatype) {
-            0 => return Err(FilterFault::NotApplicable("elements of at least one byte")),
+            0 => return Err(FilterFault::AppliesOnlyTo("elements of at least one byte")),
             size if size > MAX_ELEMENT_BYTES => 1,
             size => size,
         };

@@ -33,7 +33,7 @@ impl Filter for Blosc2 {
     }
 
     fn complete_params(&self, params: &[u32], target: &FilterTarget<'_>) -> Result<Vec<u32>, FilterFault> {
-        let too_large = FilterFault::NotApplicable("chunks of less than 4 GiB");
+        let too_large = FilterFault::AppliesOnlyTo("chunks of less than 4 GiB");
         let Some(bytes) = target.chunk_bytes() else { return Err(too_large) };
         let block = params.get(1).copied().unwrap_or(0);
         let mut all = vec![FILTER_VERSION, block, base_size(target.datatype), bytes];
@@ -45,7 +45,7 @@ impl Filter for Blosc2 {
             all.truncate(7);
             all.push(rank as u32);
             for dim in target.chunk_dims {
-                all.push(u32::try_from(*dim).map_err(|_| FilterFault::NotApplicable("chunks of less than 4 GiB"))?);
+                all.push(u32::try_from(*dim).map_err(|_| FilterFault::AppliesOnlyTo("chunks of less than 4 GiB"))?);
             }
         }
         BloscEncoder::parse(&all, true)?;

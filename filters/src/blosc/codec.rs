@@ -51,7 +51,7 @@ impl BloscCodec {
         match value {
             0 | 1 => BloscCodec::from_format(value as u8),
             2..=5 => BloscCodec::from_format(value as u8 - 1),
-            _ => Err(FilterFault::Parameter { index: 6, value }),
+            _ => Err(FilterFault::InvalidParameter { index: 6, value }),
         }
     }
 

@@ -37,16 +37,16 @@ impl BloscEncoder {
         let level = given(4, super::DEFAULT_LEVEL);
         if size == 0 || level > 9 {
             let (index, value) = if size == 0 { (2, size) } else { (4, level) };
-            return Err(FilterFault::Parameter { index, value });
+            return Err(FilterFault::InvalidParameter { index, value });
         }
         let filter = match given(5, super::DEFAULT_FILTER) {
             value @ 0..=2 => value as u8,
             3 if is_blosc2 => DELTA,
-            value => return Err(FilterFault::Parameter { index: 5, value }),
+            value => return Err(FilterFault::InvalidParameter { index: 5, value }),
         };
         let codec = BloscCodec::from_param(given(6, super::DEFAULT_CODEC))?;
         if is_blosc2 && codec == BloscCodec::Snappy {
-            return Err(FilterFault::Parameter { index: 6, value: given(6, 0) });
+            return Err(FilterFault::InvalidParameter { index: 6, value: given(6, 0) });
         }
         let size = crate::params::param_to_usize(size);
         Ok(BloscEncoder { codec, level, filter, size: if size > MAX_ELEMENT_BYTES { 1 } else { size }, is_blosc2 })

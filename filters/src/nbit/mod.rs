@@ -36,7 +36,7 @@ impl Filter for Nbit {
 
     fn encode(&self, params: &[u32], input: &[u8], output: &mut Vec<u8>) -> Result<EncodeOutcome, FilterFault> {
         let Some(layout) = NbitLayout::parse(params)? else {
-            return Ok(EncodeOutcome::Unchanged);
+            return Ok(EncodeOutcome::AppliedWithoutChange);
         };
         if layout.decoded_bytes() != Some(input.len()) {
             return Err(FilterFault::Corrupt("number of elements"));

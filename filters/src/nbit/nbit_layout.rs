@@ -86,7 +86,7 @@ impl NbitLayout {
     pub fn parse(params: &[u32]) -> Result<Option<Self>, FilterFault> {
         let all = param(params, 0)?;
         if param_to_usize(all) != params.len() {
-            return Err(FilterFault::Parameter { index: 0, value: all });
+            return Err(FilterFault::InvalidParameter { index: 0, value: all });
         }
         if param(params, 1)? != 0 {
             return Ok(None);
@@ -104,7 +104,7 @@ impl NbitLayout {
 
     /// The parameters for a dataset.
     pub fn params_for(target: &FilterTarget<'_>) -> Result<Vec<u32>, FilterFault> {
-        let elements = target.chunk_element_count().ok_or(FilterFault::NotApplicable("chunks of less than 4 GiB"))?;
+        let elements = target.chunk_element_count().ok_or(FilterFault::AppliesOnlyTo("chunks of less than 4 GiB"))?;
         let mut builder = NbitParamsBuilder { params: vec![0, 0, elements], packs: false };
         if !matches!(builder.class_of(target.datatype), NbitClass::Other) {
             builder.add_type(target.datatype)?;
@@ -112,7 +112,7 @@ impl NbitLayout {
         let NbitParamsBuilder { mut params, packs } = builder;
         let all = u32::try_from(params.len()).unwrap_or(u32::MAX);
         if params.len() > MAX_PARAMS {
-            return Err(FilterFault::NotApplicable("datatypes that 4096 parameters describe"));
+            return Err(FilterFault::AppliesOnlyTo("datatypes that 4096 parameters describe"));
         }
         for (to, value) in params.iter_mut().zip([all, u32::from(!packs)]) {
             *to = value;
@@ -139,7 +139,7 @@ impl NbitParser<'_> {
 
     /// The fault of the parameter read last.
     fn param_fault(&self, value: u32) -> FilterFault {
-        FilterFault::Parameter { index: self.at - 1, value }
+        FilterFault::InvalidParameter { index: self.at - 1, value }
     }
 
     fn parse_size(&mut self, max_bytes: usize) -> Result<usize, FilterFault> {
@@ -259,12 +259,12 @@ impl NbitParamsBuilder {
                 let order = match order {
                     ByteOrder::Little => 0,
                     ByteOrder::Big => 1,
-                    ByteOrder::Vax => return Err(FilterFault::NotApplicable("little- and big-endian numbers")),
+                    ByteOrder::Vax => return Err(FilterFault::AppliesOnlyTo("little- and big-endian numbers")),
                 };
-                let bits = size.checked_mul(8).ok_or(FilterFault::NotApplicable("numbers of less than 512 MiB"))?;
+                let bits = size.checked_mul(8).ok_or(FilterFault::AppliesOnlyTo("numbers of less than 512 MiB"))?;
                 let (precision, offset) = (u32::from(precision), u32::from(offset));
                 if precision == 0 || precision + offset > bits {
-                    return Err(FilterFault::NotApplicable("numbers whose bits lie within their bytes"));
+                    return Err(FilterFault::AppliesOnlyTo("numbers whose bits lie within their bytes"));
                 }
                 self.packs |= precision != bits;
                 self.params.extend([ATOM, size, order, precision, offset]);
@@ -272,7 +272,7 @@ impl NbitParamsBuilder {
             NbitClass::Array(array) => {
                 self.params.extend([ARRAY, size]);
                 if let Datatype::VarLen(_) = *array.base {
-                    return Err(FilterFault::NotApplicable("arrays of elements of fixed length"));
+                    return Err(FilterFault::AppliesOnlyTo("arrays of elements of fixed length"));
                 }
                 self.add_type(&array.base)?;
             }

@@ -15,7 +15,7 @@ trait ScaledFloat:
     const BITS: u32;
     const ZERO: Self;
     fn from_bits(bits: u64) -> Self;
-    fn bits(self) -> u64;
+    fn to_bits(self) -> u64;
     fn power_of_ten(exponent: i32) -> Self;
     fn abs(self) -> Self;
     fn widened(self) -> f64;
@@ -33,7 +33,7 @@ macro_rules! real {
             fn from_bits(bits: u64) -> Self {
                 <$float>::from_bits(bits as $bits)
             }
-            fn bits(self) -> u64 {
+            fn to_bits(self) -> u64 {
                 u64::from(self.to_bits())
             }
             fn power_of_ten(exponent: i32) -> Self {
@@ -104,7 +104,7 @@ fn find_packing_of<R: ScaledFloat>(params: &ScaleOffsetParams, input: &[u8]) -> 
     }
     let values = span.rounded().cast_unsigned() + 1;
     let bits = bits_for_count(values + u64::from(fill.is_some())).min(R::BITS);
-    ScaleOffsetPacking { bits, minimum: min.bits() }
+    ScaleOffsetPacking { bits, minimum: min.to_bits() }
 }
 
 /// Packs the values.
@@ -165,7 +165,7 @@ fn restore_values_of<R: ScaledFloat>(
         let value = reader.read_bits(packing.bits)?;
         Ok(match params.fill {
             Some(fill) if value == all_ones => fill,
-            _ => (R::from_integer(value.cast_signed()) / scale + min).bits(),
+            _ => (R::from_integer(value.cast_signed()) / scale + min).to_bits(),
         })
     })
 }

@@ -76,7 +76,7 @@ impl Filter for ScaleOffset {
     fn encode(&self, params: &[u32], input: &[u8], output: &mut Vec<u8>) -> Result<EncodeOutcome, FilterFault> {
         let params = ScaleOffsetParams::parse(params)?;
         if params.is_identity() {
-            return Ok(EncodeOutcome::Unchanged);
+            return Ok(EncodeOutcome::AppliedWithoutChange);
         }
         if params.chunk_bytes() != Some(input.len()) {
             return Err(FilterFault::Corrupt("number of elements"));

@@ -47,10 +47,10 @@ impl ScaleOffsetParams {
             return Err(FilterFault::MissingParameter { index: params.len().min(PARAMS) });
         }
         let at = |index| param(params, index);
-        let fault = |index| param(params, index).map(|value| FilterFault::Parameter { index, value });
+        let fault = |index| param(params, index).map(|value| FilterFault::InvalidParameter { index, value });
         let flag = |index| match param(params, index)? {
             value @ (0 | 1) => Ok(value == 1),
-            value => Err(FilterFault::Parameter { index, value }),
+            value => Err(FilterFault::InvalidParameter { index, value }),
         };
         let size = at(SIZE)?;
         let factor = at(SCALE_FACTOR)?.cast_signed();
@@ -80,7 +80,7 @@ impl ScaleOffsetParams {
 
     /// All parameters, from the scale type and the scale factor.
     pub fn complete_params(params: &[u32], target: &FilterTarget<'_>) -> Result<Vec<u32>, FilterFault> {
-        let not_applicable = FilterFault::NotApplicable("integers of 1, 2, 4 or 8 bytes and floats of 4 or 8");
+        let not_applicable = FilterFault::AppliesOnlyTo("integers of 1, 2, 4 or 8 bytes and floats of 4 or 8");
         let (class, size, order, sign) = match target.datatype {
             Datatype::Integer(t) if matches!(t.size, 1 | 2 | 4 | 8) => (0, t.size, t.order, t.sign == Sign::Signed),
             Datatype::Float(t) if matches!(t.size, 4 | 8) => (1, t.size, t.order, false),
@@ -91,7 +91,7 @@ impl ScaleOffsetParams {
             ByteOrder::Big => true,
             ByteOrder::Vax => return Err(not_applicable),
         };
-        let elements = target.chunk_element_count().ok_or(FilterFault::NotApplicable("chunks of less than 4 GiB"))?;
+        let elements = target.chunk_element_count().ok_or(FilterFault::AppliesOnlyTo("chunks of less than 4 GiB"))?;
         let fill = match target.fill {
             FillValue::Undefined => None,
             FillValue::Default => Some(0),
@@ -99,7 +99,7 @@ impl ScaleOffsetParams {
                 let add = |value: u64, byte: &u8| value << 8 | u64::from(*byte);
                 let bytes = bytes
                     .get(..param_to_usize(size))
-                    .ok_or(FilterFault::NotApplicable("fill values of the datatype"))?;
+                    .ok_or(FilterFault::AppliesOnlyTo("fill values of the datatype"))?;
                 Some(if big_endian { bytes.iter().fold(0, add) } else { bytes.iter().rev().fold(0, add) })
             }
         };

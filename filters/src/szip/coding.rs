@@ -40,15 +40,15 @@ impl SzipCoding {
         let (options, block, pixel, line) =
             (param(params, 0)?, param(params, 1)?, param(params, 2)?, param(params, 3)?);
         if block == 0 || block > MAX_BLOCK || block % 2 != 0 {
-            return Err(FilterFault::Parameter { index: 1, value: block });
+            return Err(FilterFault::InvalidParameter { index: 1, value: block });
         }
         if line == 0 || line > MAX_LINE {
-            return Err(FilterFault::Parameter { index: 3, value: line });
+            return Err(FilterFault::InvalidParameter { index: 3, value: line });
         }
         let (bits, planes) = match pixel {
             1..=24 => (pixel, None),
             32 | 64 => (8, Some(param_to_usize(pixel / 8))),
-            value => return Err(FilterFault::Parameter { index: 2, value }),
+            value => return Err(FilterFault::InvalidParameter { index: 2, value }),
         };
         Ok(SzipCoding {
             differences: options & NEAREST_NEIGHBOUR != 0,

@@ -64,7 +64,7 @@ impl Filter for Szip {
                 encode::encode(&coding, &samples, output);
             }
         }
-        Ok(if output.len() > input.len() + 4 { EncodeOutcome::Skipped } else { EncodeOutcome::Encoded })
+        Ok(if output.len() > input.len() + 4 { EncodeOutcome::Incompressible } else { EncodeOutcome::Encoded })
     }
 
     fn complete_params(&self, params: &[u32], target: &FilterTarget<'_>) -> Result<Vec<u32>, FilterFault> {
@@ -79,11 +79,11 @@ impl Filter for Szip {
         let order = match order {
             ByteOrder::Little => LSB,
             ByteOrder::Big => MSB,
-            ByteOrder::Vax => return Err(FilterFault::NotApplicable("little- and big-endian elements")),
+            ByteOrder::Vax => return Err(FilterFault::AppliesOnlyTo("little- and big-endian elements")),
         };
         // libhdf5 also takes elements of 3 bytes, and damages them.
         if !matches!(size, 1 | 2 | 4 | 8) {
-            return Err(FilterFault::NotApplicable("elements of 1, 2, 4 or 8 bytes"));
+            return Err(FilterFault::AppliesOnlyTo("elements of 1, 2, 4 or 8 bytes"));
         }
         let pixel = match u32::from(precision) {
             _ if offset != 0 => size * 8,
@@ -97,14 +97,14 @@ impl Filter for Szip {
         let line = match row {
             row if row < u64::from(block) => {
                 if elements < u64::from(block) {
-                    return Err(FilterFault::NotApplicable("chunks of at least one block of pixels"));
+                    return Err(FilterFault::AppliesOnlyTo("chunks of at least one block of pixels"));
                 }
                 max_line.min(elements)
             }
             row if row <= LINE_PIXELS => max_line.min(row),
             _ => max_line,
         };
-        let line = u32::try_from(line).map_err(|_| FilterFault::Parameter { index: 1, value: block })?;
+        let line = u32::try_from(line).map_err(|_| FilterFault::InvalidParameter { index: 1, value: block })?;
         let params = vec![options & !(LSB | MSB) | order, block, pixel, line];
         SzipCoding::parse(&params)?;
         Ok(params)

@@ -59,7 +59,7 @@ impl ZfpHeader {
         let magic = word(0)?;
         let swapped = magic == MAGIC.swap_bytes();
         if magic != MAGIC && !swapped {
-            return Err(FilterFault::Parameter { index: 1, value: magic });
+            return Err(FilterFault::InvalidParameter { index: 1, value: magic });
         }
         let word = |index| word(index).map(|word| if swapped { word.swap_bytes() } else { word });
         let (low, high) = (word(1)?, word(2)?);
@@ -104,7 +104,7 @@ impl ZfpHeader {
             }
         }
         if header.min_bits > header.max_bits || header.precision > MAX_PRECISION {
-            return Err(FilterFault::Parameter { index: 3, value: high });
+            return Err(FilterFault::InvalidParameter { index: 3, value: high });
         }
         Ok(header)
     }

@@ -351,7 +351,7 @@ proptest! {
             let _ = if set { damaged.set_chunk_entry(&coord(row), element, None) } else { damaged.remove_chunk_entry(&coord(row)).map(|_| ()) };
         }
         let _ = damaged.for_each_chunk(&mut |_, _| true);
-        let _ = damaged.delete_blocks();
+        let _ = damaged.delete_index();
         let _ = cache.flush(FlushScope::All);
     }
 }

@@ -125,13 +125,13 @@ impl<'a, R: Btree2Record> Btree2Edit<'a, R> {
     }
 
     /// Most records of a node.
-    pub fn split_threshold(&self, depth: u16) -> usize {
-        self.geometry.split_threshold(depth).into()
+    pub fn split_threshold(&self, level: u16) -> usize {
+        self.geometry.split_threshold(level).into()
     }
 
     /// Fewest records of a node that is not the root.
-    pub fn min_records(&self, depth: u16) -> usize {
-        usize::from(self.geometry.merge_threshold(depth)).min(self.split_threshold(depth) / 2).max(1)
+    pub fn min_records(&self, level: u16) -> usize {
+        usize::from(self.geometry.merge_threshold(level)).min(self.split_threshold(level) / 2).max(1)
     }
 
     /// Decides the address of a node, and returns the pointer to it. It replaces the node at `was`, if that is defined.

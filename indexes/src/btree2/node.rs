@@ -31,11 +31,11 @@ pub(super) enum CachedBtree2Node {
 }
 
 impl CachedBtree2Node {
-    /// The way to child `index` of an internal node at `depth`.
-    pub fn child_ptr(&self, index: usize, depth: u16) -> Option<NodePtr> {
+    /// The way to child `index` of an internal node at `level`.
+    pub fn child_ptr(&self, index: usize, level: u16) -> Option<NodePtr> {
         let CachedBtree2Node::Internal(node) = self else { return None };
         let child = *node.read().children.get(index)?;
-        Some(NodePtr { addr: child.addr, depth: depth.checked_sub(1)?, records: child.record_count })
+        Some(NodePtr { addr: child.addr, depth: level.checked_sub(1)?, records: child.record_count })
     }
 
     /// Whether the cache has given it up.

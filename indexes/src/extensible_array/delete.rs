@@ -69,7 +69,7 @@ impl ExtensibleArray {
 
     fn gather_blocks(&self, index_block: Addr, found: &mut ArrayBlocks) -> Result<()> {
         found.blocks.push((index_block, self.index_block_len()));
-        found.elements += self.geometry.index_element_count() as u64;
+        found.elements += self.geometry.index_block_element_count() as u64;
         let index_block = self.load_index_block(index_block)?;
         let (data_blocks, super_blocks) = {
             let index_block = index_block.read();
@@ -77,7 +77,7 @@ impl ExtensibleArray {
             let super_blocks: Vec<Addr> = index_block.super_blocks.iter().collect();
             (data_blocks, super_blocks)
         };
-        let direct = self.geometry.direct_super_block_count();
+        let direct = self.geometry.unstored_super_block_count();
         let numbers = (0..direct).flat_map(|number| (0..self.geometry.data_block_count(number)).map(move |_| number));
         for (super_block, addr) in numbers.zip(data_blocks) {
             self.gather_data_block(DataBlockRef { super_block, addr }, found)?;

@@ -23,7 +23,7 @@ impl ExtensibleArray {
                 .create_with_stated_len(self.index_block_len(), || self.empty_index_block(header.addr()))?;
             header.update(|header| {
                 header.index_block = block.addr();
-                header.realized_elements += self.geometry.index_element_count() as u64;
+                header.realized_elements += self.geometry.index_block_element_count() as u64;
             });
             block
         };
@@ -61,7 +61,7 @@ impl ExtensibleArray {
 
     fn create_data_block(&self, header: &ExtensibleHeader, number: u32, in_line: u64) -> Result<DataBlock> {
         let elements = self.geometry.elements_per_data_block(number);
-        let offset = self.geometry.super_block_start_index(number) + in_line * elements;
+        let offset = self.geometry.data_block_elements_before(number) + in_line * elements;
         let space = self.data_block_space(number);
         self.array.metadata.cache().check_memory_limit(header.addr(), self.data_block_len(number))?;
         let block = self.array.metadata.create(space, self.empty_data_block(number, offset, header.addr()))?;
@@ -176,7 +176,7 @@ impl ExtensibleArray {
         };
         let recent = self.last_block.lock();
         let Some(recent) = &*recent else { return Ok(0) };
-        let Some(slot) = recent.slot_for_writing(index, || self.array.root.parents()) else { return Ok(0) };
+        let Some(slot) = recent.slot_for_writing(index, || self.array.root.flush_parents()) else { return Ok(0) };
         if let Some(proxy) = proxy {
             self.array.metadata.add_dependency(
                 recent.dependency_node(),

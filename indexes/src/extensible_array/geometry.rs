@@ -63,12 +63,12 @@ impl ExtensibleArrayGeometry {
     }
 
     /// Elements in the index block.
-    pub fn index_element_count(&self) -> usize {
+    pub fn index_block_element_count(&self) -> usize {
         self.index_elements as usize
     }
 
     /// Super blocks whose data blocks are listed in the index block itself.
-    pub fn direct_super_block_count(&self) -> u32 {
+    pub fn unstored_super_block_count(&self) -> u32 {
         self.direct_super_blocks
     }
 
@@ -83,7 +83,7 @@ impl ExtensibleArrayGeometry {
     }
 
     /// Bytes of the block offsets that blocks store.
-    pub fn block_offset_bytes(&self) -> u8 {
+    pub fn block_offset_size(&self) -> u8 {
         self.offset_bytes
     }
 
@@ -111,7 +111,7 @@ impl ExtensibleArrayGeometry {
     }
 
     /// The index, less those of the index block, of the first element below a super block.
-    pub fn super_block_start_index(&self, super_block: u32) -> u64 {
+    pub fn data_block_elements_before(&self, super_block: u32) -> u64 {
         self.min_elements.saturating_mul((1u64 << super_block.min(63)) - 1)
     }
 
@@ -124,7 +124,7 @@ impl ExtensibleArrayGeometry {
         if super_block >= self.super_blocks {
             return None;
         }
-        let within = beyond - self.super_block_start_index(super_block);
+        let within = beyond - self.data_block_elements_before(super_block);
         let elements = self.elements_per_data_block(super_block);
         let (block, slot) = ((within / elements) as usize, within % elements);
         let branch = match super_block.checked_sub(self.direct_super_blocks) {
@@ -164,9 +164,9 @@ mod tests {
     #[test]
     fn has_the_numbers_of_libhdf5() {
         let g = geometry();
-        assert_eq!((g.direct_data_block_count(), g.super_block_slot_count(), g.block_offset_bytes()), (6, 25, 4));
+        assert_eq!((g.direct_data_block_count(), g.super_block_slot_count(), g.block_offset_size()), (6, 25, 4));
         let shape: Vec<_> = (0..6)
-            .map(|u| (g.data_block_count(u), g.elements_per_data_block(u), g.super_block_start_index(u)))
+            .map(|u| (g.data_block_count(u), g.elements_per_data_block(u), g.data_block_elements_before(u)))
             .collect();
         assert_eq!(shape, [(1, 16, 0), (1, 32, 16), (2, 32, 48), (2, 64, 112), (4, 64, 240), (4, 128, 496)]);
         assert_eq!((g.pages_per_data_block(12), g.pages_per_data_block(13)), (0, 2));
@@ -198,7 +198,7 @@ mod tests {
         let ends = |index| g.last_index_in_block(index, g.locate(index).unwrap());
         assert_eq!([0, 3, 4, 19, 20].map(ends), [3, 3, 19, 19, 51]);
         // The first data block that has pages.
-        let paged = g.index_elements + g.super_block_start_index(13);
+        let paged = g.index_elements + g.data_block_elements_before(13);
         assert_eq!([paged, paged + 1023, paged + 1024].map(ends), [paged + 1023, paged + 1023, paged + 2047]);
     }
 

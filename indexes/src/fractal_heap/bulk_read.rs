@@ -37,7 +37,7 @@ impl HeapBulkReader<'_> {
     ///
     /// # Errors
     /// The first error of `visit`; as [`FractalHeap::read_object`].
-    pub fn for_each_object<E: From<Error>>(
+    pub fn for_each_object_unordered<E: From<Error>>(
         &mut self,
         ids: impl Iterator<Item: AsRef<[u8]>>,
         mut visit: impl FnMut(&[u8]) -> Result<bool, E>,

@@ -150,7 +150,7 @@ impl FractalHeap {
     ///
     /// # Errors
     /// If the tree of huge objects cannot be changed.
-    pub fn apply_recount(&self, recount: &HeapRecount) -> Result<()> {
+    pub fn apply_recount_and_free_lost(&self, recount: &HeapRecount) -> Result<()> {
         let header = self.header_for_writing()?;
         let HeapRecount { corrected_header, lost_huge_objects, lost_huge_bytes, .. } = recount;
         header.update(|header| {

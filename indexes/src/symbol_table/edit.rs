@@ -78,7 +78,7 @@ impl SymbolTable {
         Ok((at, found))
     }
 
-    /// Adds an entry, which is written after `prerequisites`. There must be none of its name. `group_symbol_table` says where the symbol
+    /// Adds an entry, which is written after `prerequisites`. There must be none of its name. `target_symbol_table` says where the symbol
     /// table of the object is to which it leads, if that is a group with one.
     ///
     /// # Errors
@@ -87,11 +87,11 @@ impl SymbolTable {
         &self,
         name: &Name,
         target: &SymbolTarget,
-        group_symbol_table: Option<(Addr, Addr)>,
+        target_symbol_table: Option<(Addr, Addr)>,
         prerequisites: &[Prerequisite<'_>],
     ) -> Result<()> {
         let mut names = self.name_heap()?;
-        let entry = self.new_entry(&mut names, name, target, group_symbol_table)?;
+        let entry = self.new_entry(&mut names, name, target, target_symbol_table)?;
         let name_offset = entry.name_offset;
         let NamePosition { path, mut leaf, index } = self.find_position(&names, name)?;
         let Some(&child) = leaf.children.get(index) else {

@@ -308,7 +308,7 @@ impl DenseAttributes {
         })?;
         let mut wrong = !recount.is_consistent();
         if repair && wrong {
-            self.storage.heap.apply_recount(&recount)?;
+            self.storage.heap.apply_recount_and_free_lost(&recount)?;
         }
         let add = |tree: &Btree2<AttributeOrderRecord>, (order, heap_id), flags| {
             let record = AttributeOrderRecord { heap_id, flags, creation_order: order };

@@ -110,7 +110,7 @@ impl IndexAddrSlot for LayoutRoot {
         }
     }
 
-    fn parents(&self) -> [Option<EntryId>; 2] {
+    fn flush_parents(&self) -> [Option<EntryId>; 2] {
         Self::PARENT_MESSAGES.map(|kind| self.parents.chunk_node_of(kind).map(DependencyNode::id))
     }
 
@@ -376,7 +376,7 @@ impl NativeLayout {
     /// Gives back the space of the index.
     pub fn delete_index(&self) -> Result<()> {
         match self {
-            NativeLayout::Chunked(index, ..) => Ok(index.delete_blocks()?),
+            NativeLayout::Chunked(index, ..) => Ok(index.delete_index()?),
             _ => Ok(()),
         }
     }

@@ -179,7 +179,7 @@ impl DenseLinks {
         let (mut heap, mut whole) = (self.storage.heap.bulk_reader()?, true);
         self.storage.names.for_each_batch_unordered(&mut |records| {
             let ids = records.iter().map(|record| record.heap_id);
-            whole = heap.for_each_object(ids, &mut *each)?;
+            whole = heap.for_each_object_unordered(ids, &mut *each)?;
             Ok::<_, Error>(whole)
         })?;
         Ok(whole)
@@ -274,7 +274,7 @@ impl DenseLinks {
         })?;
         let mut wrong = !recount.is_consistent();
         if repair && wrong {
-            self.storage.heap.apply_recount(&recount)?;
+            self.storage.heap.apply_recount_and_free_lost(&recount)?;
         }
         let add = |tree: &Btree2<LinkOrderRecord>, heap_id: [u8; 7], ()| {
             let link = Self::decode_link(header, &self.storage.heap.read_object(&heap_id)?)?;

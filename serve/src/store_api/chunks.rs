@@ -48,7 +48,7 @@ fn chunk(
 ) -> Result<Option<ChunkAnswer>, ModelError> {
     for _ in 0..MAX_LOOKUPS {
         let Some(found) = chunks.locate(&wanted.coord)? else { return Ok(Some(ChunkAnswer::default())) };
-        let part = wanted.part.clone().unwrap_or(0..found.size);
+        let part = wanted.byte_range.clone().unwrap_or(0..found.size);
         let len = part.end.min(found.size).saturating_sub(part.start);
         if len > left && !is_first {
             return Ok(None);

@@ -36,11 +36,11 @@ pub(super) fn session(state: &AppState, opened: &OpenedFile, _: &[u8]) -> Result
         incarnation: opened.incarnation,
         connector: session.connector.into(),
         root: session.root,
-        forms: session.vlen_and_reference_sizes,
+        vlen_and_reference_sizes: session.vlen_and_reference_sizes,
         features: session.capabilities.features.without(StoreFeatures::MAPS),
         encoding: session.capabilities.encoding,
         view: session.capabilities.view,
-        settings: session.creation_settings.clone(),
+        creation_settings: session.creation_settings.clone(),
         liveness,
         is_abandoned: store.is_abandoned().map_err(|error| Fault::of_store(&error))?,
     };

@@ -67,7 +67,7 @@ impl OpenedFile {
         let spec = chunks.spec().map_err(|error| Fault::of_store(&error))?;
         if matches!(spec.layout, Layout::External(_)) {
             let fault = Fault::new(StatusCode::FORBIDDEN, "The elements lie in raw files, which are not served");
-            return Err(fault.with_kind(ServedErrorKind::RawFiles));
+            return Err(fault.with_kind(ServedErrorKind::RawFilesRefused));
         }
         Ok(chunks)
     }

@@ -47,7 +47,8 @@ pub fn store_requests(served: &Served, file: &str) -> Vec<(&'static str, Vec<u8>
     for dataset in datasets {
         let ObjectKindSpec::Dataset(spec) = &dataset.spec.body else { continue };
         let coord = ChunkCoord::origin(spec.dataspace.rank());
-        let wanted = vec![ChunkWanted { coord: coord.clone(), part: None }, ChunkWanted { coord, part: Some(0..9) }];
+        let wanted =
+            vec![ChunkWanted { coord: coord.clone(), byte_range: None }, ChunkWanted { coord, byte_range: Some(0..9) }];
         let mut chunks = ChunksRequest { incarnation, dataset: dataset.id, max_bytes: 1 << 20, wanted };
         requests.push(("chunks", encode_message(&mut chunks).unwrap()));
         let mut index = IndexRequest { incarnation, dataset: dataset.id, skip: 0 };
@@ -75,7 +76,8 @@ fn objects_come_with_what_belongs_to_them() {
     let mut request = LinksRequest { incarnation, group: root, name: Some("g".into()) };
     let links: LinksAnswer = decode_message(&ask("links", encode_message(&mut request).unwrap()).body).unwrap();
     assert_eq!(links.links[0].target, LinkTarget::Hard(found.objects[1].id));
-    let wanted: Vec<_> = (0..3).map(|n| ChunkWanted { coord: ChunkCoord::new(&[n, 0]), part: Some(2..100) }).collect();
+    let wanted: Vec<_> =
+        (0..3).map(|n| ChunkWanted { coord: ChunkCoord::new(&[n, 0]), byte_range: Some(2..100) }).collect();
     let mut request = ChunksRequest { incarnation, dataset: data.id, max_bytes: 20, wanted };
     let chunks: ChunksAnswer = decode_message(&ask("chunks", encode_message(&mut request).unwrap()).body).unwrap();
     // The second one does not fit.

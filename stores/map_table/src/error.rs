@@ -8,7 +8,7 @@ use h5live_model::{Error as ModelError, StoreErrorKind};
 pub enum MapTableError {
     /// A layout that this program does not know.
     #[error("the map has layout {found}; this program knows layout {known}")]
-    Version {
+    UnsupportedVersion {
         /// What the mark says.
         found: u32,
         /// The layout that is known.
@@ -16,10 +16,10 @@ pub enum MapTableError {
     },
     /// The table or the mark is not there, or has another form.
     #[error("the map is damaged: {0}")]
-    Form(&'static str),
+    Malformed(&'static str),
     /// A row of the table makes no sense.
     #[error("the map is damaged: row {row} of its table {rule}")]
-    Row {
+    InvalidRow {
         /// The row.
         row: u64,
         /// What is wrong with it.
@@ -30,8 +30,8 @@ pub enum MapTableError {
 impl From<MapTableError> for ModelError {
     fn from(error: MapTableError) -> Self {
         let kind = match error {
-            MapTableError::Version { .. } => StoreErrorKind::NotThisFormat,
-            MapTableError::Form(_) | MapTableError::Row { .. } => StoreErrorKind::Damaged,
+            MapTableError::UnsupportedVersion { .. } => StoreErrorKind::NotThisFormat,
+            MapTableError::Malformed(_) | MapTableError::InvalidRow { .. } => StoreErrorKind::Damaged,
         };
         ModelError::store(kind, error)
     }

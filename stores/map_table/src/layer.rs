@@ -41,7 +41,7 @@ impl MapTableStore {
             described,
             tables: RwLock::default(),
             has_tables: AtomicBool::new(false),
-            mark: layout::MARK.into(),
+            mark: layout::MARK_ATTRIBUTE.into(),
             plain_group: AtomicU64::new(NO_GROUP),
         }
     }
@@ -109,7 +109,7 @@ impl MapTableStore {
     /// Gives up the memory of maps that this session has deleted. They stay known, so that nobody writes to them.
     pub(crate) fn drop_deleted_indexes(&self) {
         self.plain_group.store(NO_GROUP, Ordering::Release);
-        self.tables.read().values().filter(|table| table.is_deleted()).for_each(|table| table.drop_index());
+        self.tables.read().values().filter(|table| table.is_deleted()).for_each(|table| table.clear_state());
     }
 
     /// Whether a table was ever opened.

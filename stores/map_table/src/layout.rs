@@ -9,13 +9,13 @@ use h5live_model::{
 use crate::error::MapTableError;
 
 /// The attribute of a group that is a map. Its value is [`VERSION`].
-pub const MARK: &str = "H5LIVE_MAP";
+pub const MARK_ATTRIBUTE: &str = "H5LIVE_MAP";
 
 /// The layout that is described here.
 pub const VERSION: u32 = 1;
 
 /// The link in the group that leads to the table.
-pub const TABLE: &str = "changes";
+pub const TABLE_LINK: &str = "changes";
 
 /// The members of a row.
 pub const MEMBERS: [&str; 3] = ["key", "value", "change"];
@@ -26,7 +26,7 @@ pub struct RowChange {
     /// Whether the key gets the value; otherwise it is removed.
     pub is_put: bool,
     /// Whether the key is the null string. The member has no text then.
-    pub is_null: bool,
+    pub has_null_key: bool,
 }
 
 impl RowChange {
@@ -35,12 +35,12 @@ impl RowChange {
 
     /// The value of the member.
     pub fn to_byte(self) -> u8 {
-        u8::from(self.is_put) | u8::from(self.is_null) << 1
+        u8::from(self.is_put) | u8::from(self.has_null_key) << 1
     }
 
     /// The change that a value of the member stands for.
     pub fn from_byte(byte: u8) -> Option<Self> {
-        (byte < 4).then_some(RowChange { is_put: byte & 1 != 0, is_null: byte & 2 != 0 })
+        (byte < 4).then_some(RowChange { is_put: byte & 1 != 0, has_null_key: byte & 2 != 0 })
     }
 }
 
@@ -87,32 +87,32 @@ pub fn table_spec(map: &MapSpec) -> Result<DatasetSpec> {
 /// The description of the map whose table this is.
 ///
 /// # Errors
-/// [`MapTableError::Form`] if it is no such table.
+/// [`MapTableError::Malformed`] if it is no such table.
 pub fn map_spec(table: &DatasetSpec) -> Result<MapSpec> {
     let Datatype::Compound(row) = &table.datatype else {
-        return Err(MapTableError::Form("its table has no rows of key and value").into());
+        return Err(MapTableError::Malformed("its table has no rows of key and value").into());
     };
     let [key, value, change] = &row.members[..] else {
-        return Err(MapTableError::Form("its rows have other members than key, value and change").into());
+        return Err(MapTableError::Malformed("its rows have other members than key, value and change").into());
     };
     let is_named = [key, value, change].iter().zip(MEMBERS).all(|(member, name)| member.name == name);
     let fits =
         |member: &CompoundMember| member.offset.checked_add(member.datatype.size()).is_some_and(|end| end <= row.size);
     if !is_named || change.datatype.size() != 1 || ![key, value, change].into_iter().all(fits) {
-        return Err(MapTableError::Form("its rows have other members than key, value and change").into());
+        return Err(MapTableError::Malformed("its rows have other members than key, value and change").into());
     }
     if table.dataspace.rank() != 1 {
-        return Err(MapTableError::Form("its table has not one dimension").into());
+        return Err(MapTableError::Malformed("its table has not one dimension").into());
     }
     let spec = MapSpec { key_type: key.datatype.clone(), value_type: value.datatype.clone() };
-    spec.check().map_err(|_| MapTableError::Form("it has keys of a type that no map has"))?;
+    spec.check().map_err(|_| MapTableError::Malformed("it has keys of a type that no map has"))?;
     Ok(spec)
 }
 
 /// The attribute that makes a group a map.
 pub fn map_mark_attribute() -> AttributeData {
     AttributeData {
-        name: MARK.into(),
+        name: MARK_ATTRIBUTE.into(),
         datatype: Datatype::integer(4, ByteOrder::Little, Sign::Unsigned),
         committed_datatype: None,
         dataspace: Dataspace::Scalar,
@@ -124,22 +124,22 @@ pub fn map_mark_attribute() -> AttributeData {
 /// Refuses a mark of another layout.
 ///
 /// # Errors
-/// [`MapTableError::Version`], [`MapTableError::Form`].
+/// [`MapTableError::UnsupportedVersion`], [`MapTableError::Malformed`].
 pub fn check_map_mark(mark: &AttributeData) -> Result<()> {
     match <[u8; 4]>::try_from(&mark.value[..]).map(u32::from_le_bytes) {
         Ok(VERSION) => Ok(()),
-        Ok(found) => Err(MapTableError::Version { found, known: VERSION }.into()),
-        Err(_) => Err(MapTableError::Form("its mark has another form").into()),
+        Ok(found) => Err(MapTableError::UnsupportedVersion { found, known: VERSION }.into()),
+        Err(_) => Err(MapTableError::Malformed("its mark has another form").into()),
     }
 }
 
 /// The table of a map.
 ///
 /// # Errors
-/// [`MapTableError::Form`] if there is none.
+/// [`MapTableError::Malformed`] if there is none.
 pub fn find_table(store: &dyn Store, map: ObjectId) -> Result<ObjectId> {
-    match store.link(map, &TABLE.into())?.map(|link| link.target) {
+    match store.link(map, &TABLE_LINK.into())?.map(|link| link.target) {
         Some(LinkTarget::Hard(table)) => Ok(table),
-        _ => Err(MapTableError::Form("it has no table").into()),
+        _ => Err(MapTableError::Malformed("it has no table").into()),
     }
 }

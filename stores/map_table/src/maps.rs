@@ -31,6 +31,6 @@ impl MapStore for MapTableStore {
 
     fn write(&self, map: ObjectId, edits: &[MapEdit<'_>]) -> Result<()> {
         self.inner().writer()?;
-        self.table(map)?.write(self.inner(), edits)
+        self.table(map)?.apply_edits(self.inner(), edits)
     }
 }

@@ -22,17 +22,17 @@ pub struct RowLayout {
 pub struct MemberLayout {
     pub place: Range<usize>,
     /// If the member has a variable length: bytes of an element of its base type.
-    pub base_bytes: Option<usize>,
+    pub vlen_base_size: Option<usize>,
 }
 
 impl RowLayout {
     /// The form of the rows of a table, of which [`crate::layout::map_spec`] has a map.
     pub fn new(table: &DatasetSpec) -> Result<Self> {
         let Datatype::Compound(row) = &table.datatype else {
-            return Err(MapTableError::Form("its table has no rows").into());
+            return Err(MapTableError::Malformed("its table has no rows").into());
         };
         let [key, value, change] = &row.members[..] else {
-            return Err(MapTableError::Form("its rows have other members than key, value and change").into());
+            return Err(MapTableError::Malformed("its rows have other members than key, value and change").into());
         };
         let form = |member: &h5live_model::CompoundMember| {
             let (at, size) = (member.offset as usize, member.datatype.size() as usize);
@@ -40,7 +40,7 @@ impl RowLayout {
                 Datatype::VarLen(t) => Some(t.base.size().max(1) as usize),
                 _ => None,
             };
-            MemberLayout { place: at..at + size, base_bytes }
+            MemberLayout { place: at..at + size, vlen_base_size: base_bytes }
         };
         Ok(RowLayout { size: row.size as usize, key: form(key), value: form(value), change_at: change.offset as usize })
     }
@@ -48,10 +48,10 @@ impl RowLayout {
     /// What a row says of its key. `number` is the row's, for the error.
     ///
     /// # Errors
-    /// [`MapTableError::Row`].
+    /// [`MapTableError::InvalidRow`].
     pub fn decode_change(&self, row: &[u8], number: u64) -> Result<RowChange> {
         let found = row.get(self.change_at).copied().and_then(RowChange::from_byte);
-        Ok(found.ok_or(MapTableError::Row { row: number, rule: "has an unknown kind of change" })?)
+        Ok(found.ok_or(MapTableError::InvalidRow { row: number, rule: "has an unknown kind of change" })?)
     }
 
     /// Sets what a row says of its key.

@@ -56,7 +56,7 @@ impl MapRowDataset {
     fn run(spec: &DatasetSpec, first: u64, rows: u64) -> Result<RowRun> {
         let chunk_rows = spec.chunk_dims_or_extent().and_then(|dims| dims.first().copied()).unwrap_or_default();
         if chunk_rows == 0 {
-            return Err(MapTableError::Form("its table has no chunks").into());
+            return Err(MapTableError::Malformed("its table has no chunks").into());
         }
         let start = first % chunk_rows;
         Ok(RowRun {
@@ -70,10 +70,10 @@ impl MapRowDataset {
     /// Appends rows to `into`.
     ///
     /// # Errors
-    /// [`MapTableError::Row`] if nobody wrote a row.
-    pub fn read(&self, first: u64, rows: u64, into: &mut Vec<u8>) -> Result<()> {
+    /// [`MapTableError::InvalidRow`] if nobody wrote a row.
+    pub fn read(&self, first: u64, row_count: u64, into: &mut Vec<u8>) -> Result<()> {
         let spec = self.chunks.spec()?;
-        let (mut at, end) = (first, first.saturating_add(rows));
+        let (mut at, end) = (first, first.saturating_add(row_count));
         while at < end {
             let run = Self::run(&spec, at, end - at)?;
             let mut bytes = AllocationLimit::default().zeroed(run.rows.saturating_mul(self.row_bytes))?;
@@ -90,7 +90,7 @@ impl MapRowDataset {
     fn read_run(&self, run: &RowRun, first: u64, into: &mut [u8]) -> Result<()> {
         for _ in 0..MAX_LOOKUPS {
             let found = self.chunks.locate(&run.coord)?;
-            let chunk = found.ok_or(MapTableError::Row { row: first, rule: "was never written" })?;
+            let chunk = found.ok_or(MapTableError::InvalidRow { row: first, rule: "was never written" })?;
             match self.chunks.read_block(&chunk, &[run.start], &[run.rows], into) {
                 Err(Error::Moved) => {}
                 read => return read,
@@ -107,10 +107,10 @@ impl MapRowDataset {
         let spec = self.chunks.spec()?;
         let run = Self::run(&spec, row, 1)?;
         let offset = (run.start.checked_mul(self.row_bytes)).and_then(|start| start.checked_add(at as u64));
-        let offset = offset.ok_or(MapTableError::Row { row, rule: "is beyond its chunk" })?;
+        let offset = offset.ok_or(MapTableError::InvalidRow { row, rule: "is beyond its chunk" })?;
         for _ in 0..MAX_LOOKUPS {
             let found = self.chunks.locate(&run.coord)?;
-            let chunk = found.ok_or(MapTableError::Row { row, rule: "was never written" })?;
+            let chunk = found.ok_or(MapTableError::InvalidRow { row, rule: "was never written" })?;
             match self.chunks.read(&chunk, offset, into) {
                 Err(Error::Moved) => {}
                 read => return read,

@@ -8,12 +8,12 @@ use crate::table::{BLOBS_AT_ONCE, MapTable, OrderedKey, TableState};
 impl MapTable {
     /// Reads the member `value` of a row into `into`.
     fn read_value(&self, state: &TableState, row: u64, into: &mut [u8]) -> Result<()> {
-        match row.checked_sub(state.stored) {
-            None => self.rows.read_part(row, self.form.value.place.start, into),
+        match row.checked_sub(state.stored_row_count) {
+            None => self.rows.read_part(row, self.row_layout.value.place.start, into),
             Some(number) => {
-                let start = number as usize * self.form.size + self.form.value.place.start;
+                let start = number as usize * self.row_layout.size + self.row_layout.value.place.start;
                 let value = state.pending.get(start..start + into.len());
-                into.copy_from_slice(value.ok_or(MapTableError::Row { row, rule: "is not there" })?);
+                into.copy_from_slice(value.ok_or(MapTableError::InvalidRow { row, rule: "is not there" })?);
                 Ok(())
             }
         }
@@ -27,8 +27,8 @@ impl MapTable {
         rows: impl Iterator<Item = (usize, u64)>,
         each: &mut dyn FnMut(usize, &[u8]) -> bool,
     ) -> Result<()> {
-        let size = self.form.value.place.len();
-        if self.form.value.base_bytes.is_none() {
+        let size = self.row_layout.value.place.len();
+        if self.row_layout.value.vlen_base_size.is_none() {
             let mut value = AllocationLimit::default().zeroed(size as u64)?;
             for (number, row) in rows {
                 self.read_value(state, row, &mut value)?;
@@ -88,7 +88,7 @@ impl MapTable {
     /// The ordered bytes of a key.
     pub fn encode_ordered_key(&self, key: MapKey<'_>) -> Result<OrderedKey> {
         self.spec.check_key(key)?;
-        Ok(OrderedKey::from_vec(self.order.encode_to_vec(key)?))
+        Ok(OrderedKey::from_vec(self.key_codec.encode_to_vec(key)?))
     }
 
     /// As [`h5live_model::MapStore::for_each`].
@@ -98,13 +98,13 @@ impl MapTable {
         scan: &MapScan<'_>,
         each: &mut dyn FnMut(MapKey<'_>, &[u8]) -> bool,
     ) -> Result<()> {
-        let Some((start, end)) = scan.encode_bounds(&self.order)? else { return Ok(()) };
+        let Some((start, end)) = scan.encode_bounds(&self.key_codec)? else { return Ok(()) };
         let state = self.state();
         let range = state.index.range::<[u8], _>((start.as_ref().map(Vec::as_slice), end.as_ref().map(Vec::as_slice)));
         let mut bytes = Vec::new();
         if !scan.with_values {
             for (key, _) in range {
-                if !each(self.order.decode(key, &mut bytes)?, &[]) {
+                if !each(self.key_codec.decode(key, &mut bytes)?, &[]) {
                     break;
                 }
             }
@@ -112,13 +112,13 @@ impl MapTable {
         }
         let mut failed = Ok(());
         let mut range = range.peekable();
-        let at_once = scan.prefetch.keys.min(scan.prefetch.bytes / self.form.size.max(1)).max(1);
+        let at_once = scan.prefetch.keys.min(scan.prefetch.bytes / self.row_layout.size.max(1)).max(1);
         let mut goes_on = true;
         while goes_on && range.peek().is_some() {
             let part: Vec<_> = range.by_ref().take(at_once).collect();
             let rows = part.iter().enumerate().map(|(number, (_, row))| (number, **row));
             self.read_values(store, &state, rows, &mut |number, value| {
-                goes_on = match self.order.decode(part[number].0, &mut bytes) {
+                goes_on = match self.key_codec.decode(part[number].0, &mut bytes) {
                     Ok(key) => each(key, value),
                     Err(error) => {
                         failed = Err(error);

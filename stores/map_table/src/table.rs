@@ -30,8 +30,8 @@ pub const BLOBS_AT_ONCE: usize = 64;
 #[derive(Debug)]
 pub struct MapTable {
     pub spec: MapSpec,
-    pub order: OrderPreservingKeyCodec,
-    pub form: RowLayout,
+    pub key_codec: OrderPreservingKeyCodec,
+    pub row_layout: RowLayout,
     pub rows: MapRowDataset,
     map: ObjectId,
     state: RwLock<TableState>,
@@ -43,7 +43,7 @@ pub struct TableState {
     /// The row with the value of each key.
     pub index: BTreeMap<OrderedKey, u64>,
     /// The rows that the store has.
-    pub stored: u64,
+    pub stored_row_count: u64,
     /// Rows that follow those.
     pub pending: Vec<u8>,
 }
@@ -54,18 +54,25 @@ impl MapTable {
     /// # Errors
     /// [`MapTableError`] if the map is damaged.
     pub fn open(store: &dyn Store, map: ObjectId) -> Result<Self> {
-        let mark = store.attribute(map, &layout::MARK.into())?;
+        let mark = store.attribute(map, &layout::MARK_ATTRIBUTE.into())?;
         layout::check_map_mark(&mark.ok_or(Error::WrongKind { expected: "map" })?)?;
         let chunks = store.dataset(layout::find_table(store, map)?)?;
         let table = chunks.spec()?;
         let spec = layout::map_spec(&table)?;
         let order = OrderPreservingKeyCodec::new(&spec.key_type);
         let rows = MapRowDataset::new(chunks, store.session().capabilities.partial_writes)?;
-        let opened = MapTable { form: RowLayout::new(&table)?, spec, order, rows, map, state: RwLock::default() };
+        let opened = MapTable {
+            row_layout: RowLayout::new(&table)?,
+            spec,
+            key_codec: order,
+            rows,
+            map,
+            state: RwLock::default(),
+        };
         {
             let state = &mut *opened.state.write();
-            state.stored = opened.rows.count()?;
-            let end = state.stored;
+            state.stored_row_count = opened.rows.count()?;
+            let end = state.stored_row_count;
             opened.read_keys(store, 0, end, &mut |key, row| match row {
                 Some(row) => drop(state.index.insert(key, row)),
                 None => drop(state.index.remove(&key)),
@@ -90,7 +97,7 @@ impl MapTable {
     }
 
     /// Gives up the memory of the keys.
-    pub fn drop_index(&self) {
+    pub fn clear_state(&self) {
         *self.state.write() = TableState::default();
     }
 
@@ -107,7 +114,7 @@ impl MapTable {
         end: u64,
         each: &mut dyn FnMut(OrderedKey, Option<u64>),
     ) -> Result<()> {
-        let step = (MAX_READ_BYTES / self.form.size.max(1)).max(1) as u64;
+        let step = (MAX_READ_BYTES / self.row_layout.size.max(1)).max(1) as u64;
         let (mut at, mut bytes) = (first, Vec::new());
         while at < end {
             let count = step.min(end - at);
@@ -130,22 +137,22 @@ impl MapTable {
         let mut ordered = Vec::new();
         let mut take = |number: usize, row: &[u8], key: &[u8]| {
             let at = first + number as u64;
-            let change = self.form.decode_change(row, at)?;
-            let key = if change.is_null { MapKey::Null } else { MapKey::Bytes(key) };
+            let change = self.row_layout.decode_change(row, at)?;
+            let key = if change.has_null_key { MapKey::Null } else { MapKey::Bytes(key) };
             ordered.clear();
-            let encoded = self.spec.check_key(key).and_then(|()| self.order.encode(key, &mut ordered));
-            encoded.map_err(|_| MapTableError::Row { row: at, rule: "has no key of the map's type" })?;
+            let encoded = self.spec.check_key(key).and_then(|()| self.key_codec.encode(key, &mut ordered));
+            encoded.map_err(|_| MapTableError::InvalidRow { row: at, rule: "has no key of the map's type" })?;
             each(OrderedKey::from_slice(&ordered), change.is_put.then_some(at));
             Ok(())
         };
-        let mut numbered = rows.chunks_exact(self.form.size).enumerate();
-        if self.form.key.base_bytes.is_none() {
-            return numbered.try_for_each(|(number, row)| take(number, row, &row[self.form.key.place.clone()]));
+        let mut numbered = rows.chunks_exact(self.row_layout.size).enumerate();
+        if self.row_layout.key.vlen_base_size.is_none() {
+            return numbered.try_for_each(|(number, row)| take(number, row, &row[self.row_layout.key.place.clone()]));
         }
         let mut numbered = numbered.peekable();
         while numbered.peek().is_some() {
             let part: Vec<_> = numbered.by_ref().take(BLOBS_AT_ONCE).collect();
-            let elements: Vec<_> = part.iter().map(|(_, row)| &row[self.form.key.place.clone()]).collect();
+            let elements: Vec<_> = part.iter().map(|(_, row)| &row[self.row_layout.key.place.clone()]).collect();
             // They may come in another order, but later rows count.
             let mut keys = vec![Vec::new(); elements.len()];
             store.read_blobs(&elements, &mut |number, bytes| keys[number] = bytes.to_vec())?;
@@ -159,7 +166,7 @@ impl MapTable {
     /// # Errors
     /// As [`MapTable::open`].
     pub fn read_new_rows(&self, store: &dyn Store) -> Result<()> {
-        let (known, end) = (self.state.read().stored, self.rows.count()?);
+        let (known, end) = (self.state.read().stored_row_count, self.rows.count()?);
         if end <= known {
             return Ok(());
         }
@@ -167,14 +174,14 @@ impl MapTable {
         self.read_keys(store, known, end, &mut |key, row| found.push((key, row)))?;
         let state = &mut *self.state.write();
         // Another thread may have been faster.
-        if state.stored == known && state.pending.is_empty() {
+        if state.stored_row_count == known && state.pending.is_empty() {
             for (key, row) in found {
                 match row {
                     Some(row) => drop(state.index.insert(key, row)),
                     None => drop(state.index.remove(&key)),
                 }
             }
-            state.stored = end;
+            state.stored_row_count = end;
         }
         Ok(())
     }
@@ -183,7 +190,7 @@ impl MapTable {
     ///
     /// # Errors
     /// As [`h5live_model::MapStore::write`].
-    pub fn write(&self, store: &dyn Store, edits: &[MapEdit<'_>]) -> Result<()> {
+    pub fn apply_edits(&self, store: &dyn Store, edits: &[MapEdit<'_>]) -> Result<()> {
         let mut keys = Vec::with_capacity(edits.len());
         for edit in edits {
             self.spec.check_key(edit.key())?;
@@ -191,7 +198,7 @@ impl MapTable {
                 self.spec.check_value(value)?;
             }
             let mut ordered = Vec::new();
-            self.order.encode(edit.key(), &mut ordered)?;
+            self.key_codec.encode(edit.key(), &mut ordered)?;
             keys.push(OrderedKey::from_slice(&ordered));
         }
         let state = &mut *self.state.write();
@@ -200,7 +207,7 @@ impl MapTable {
         }
         let mut rows = Vec::new();
         let mut changed: FxHashMap<OrderedKey, Option<u64>> = FxHashMap::default();
-        let mut next = state.stored + (state.pending.len() / self.form.size) as u64;
+        let mut next = state.stored_row_count + (state.pending.len() / self.row_layout.size) as u64;
         for (edit, key) in edits.iter().zip(keys) {
             if let MapEdit::Remove { .. } = edit {
                 let is_there = changed.get(&key).map_or_else(|| state.index.contains_key(&key), Option::is_some);
@@ -226,17 +233,17 @@ impl MapTable {
     /// Appends the row of a change.
     fn push_row(&self, store: &dyn Store, edit: &MapEdit<'_>, rows: &mut Vec<u8>) -> Result<()> {
         let start = rows.len();
-        rows.resize(start + self.form.size, 0);
+        rows.resize(start + self.row_layout.size, 0);
         let row = &mut rows[start..];
         let (value, is_put) = match edit {
             MapEdit::Put { value, .. } => (*value, true),
             MapEdit::Remove { .. } => (&[][..], false),
         };
-        let change = RowChange { is_put, is_null: edit.key() == MapKey::Null };
-        self.form.set_change(row, change);
+        let change = RowChange { is_put, has_null_key: edit.key() == MapKey::Null };
+        self.row_layout.set_change(row, change);
         let mut put = |member: &crate::row_form::MemberLayout, bytes: &[u8]| -> Result<()> {
             let place = &mut row[member.place.clone()];
-            match member.base_bytes {
+            match member.vlen_base_size {
                 None => place.copy_from_slice(bytes),
                 Some(base) => {
                     let too_long = |_| Error::Invalid("a key or a value is too long".to_owned());
@@ -246,11 +253,11 @@ impl MapTable {
             }
             Ok(())
         };
-        if !change.is_null {
-            put(&self.form.key, edit.key().bytes_or_empty())?;
+        if !change.has_null_key {
+            put(&self.row_layout.key, edit.key().bytes_or_empty())?;
         }
         if is_put {
-            put(&self.form.value, value)?;
+            put(&self.row_layout.value, value)?;
         }
         Ok(())
     }
@@ -265,8 +272,8 @@ impl MapTable {
 
     fn write_out_state(&self, state: &mut TableState, publish: Option<PublishLevel>) -> Result<()> {
         if !state.pending.is_empty() {
-            self.rows.append(state.stored, &state.pending, publish)?;
-            state.stored += (state.pending.len() / self.form.size) as u64;
+            self.rows.append(state.stored_row_count, &state.pending, publish)?;
+            state.stored_row_count += (state.pending.len() / self.row_layout.size) as u64;
             state.pending.clear();
         }
         Ok(())

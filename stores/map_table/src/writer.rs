@@ -31,7 +31,7 @@ impl MapTableStore {
         let id = writer.create(&NewObject::unlinked(&group))?;
         let finish = || {
             writer.set_attribute(id, &layout::map_mark_attribute())?;
-            writer.create(&NewObject::linked(id, &layout::TABLE.into(), &table))?;
+            writer.create(&NewObject::linked(id, &layout::TABLE_LINK.into(), &table))?;
             match new.link {
                 Some((group, name)) => writer.add_link(group, name, &LinkTarget::Hard(id)),
                 None => Ok(()),

@@ -64,7 +64,7 @@ fn other_programs_see_a_group_with_a_table() {
     let plain = native(&path, Mode::Read);
     let map = find(&plain);
     assert_eq!(plain.kind(map).unwrap(), ObjectKind::Group);
-    let mark = plain.attribute(map, &layout::MARK.into()).unwrap().unwrap();
+    let mark = plain.attribute(map, &layout::MARK_ATTRIBUTE.into()).unwrap().unwrap();
     assert_eq!(mark.value, 1u32.to_le_bytes());
     let table = plain.dataset(layout::find_table(&plain, map).unwrap()).unwrap();
     let spec = table.spec().unwrap();
@@ -168,7 +168,7 @@ fn the_links_of_a_map_cannot_be_changed() {
     let (writer, root) = (store.writer().unwrap(), store.session().root);
     let map = make(&store, u32le(), u32le());
     let (name, spec) = ("x".into(), ObjectSpec::group());
-    let table = layout::TABLE.into();
+    let table = layout::TABLE_LINK.into();
     let refused = [
         writer.create(&NewObject::linked(map, &name, &spec)).map(drop),
         writer.add_link(map, &name, &LinkTarget::Soft("/y".into())),
@@ -231,7 +231,7 @@ fn damaged_tables_are_refused() {
     let newer = AttributeData { value: vec![2, 0, 0, 0], ..layout::map_mark_attribute() };
     let error = damaged(|file, map| file.writer().unwrap().set_attribute(map, &newer).unwrap());
     assert_eq!(error.store_error_kind(), Some(&StoreErrorKind::NotThisFormat), "{error}");
-    let error = damaged(|file, map| file.writer().unwrap().remove_link(map, &layout::TABLE.into()).unwrap());
+    let error = damaged(|file, map| file.writer().unwrap().remove_link(map, &layout::TABLE_LINK.into()).unwrap());
     assert_eq!(error.store_error_kind(), Some(&StoreErrorKind::Damaged), "{error}");
     let table = |file: &NativeFile, map| file.dataset(layout::find_table(file, map).unwrap()).unwrap();
     // The kind of change of the second row.
@@ -241,8 +241,8 @@ fn damaged_tables_are_refused() {
     assert_eq!(error.store_error_kind(), Some(&StoreErrorKind::Damaged), "{error}");
     let numbers = ObjectSpec::from(h5live_model::DatasetSpec { datatype: u32le(), ..Default::default() });
     let error = damaged(|file, map| {
-        file.writer().unwrap().remove_link(map, &layout::TABLE.into()).unwrap();
-        file.writer().unwrap().create(&NewObject::linked(map, &layout::TABLE.into(), &numbers)).unwrap();
+        file.writer().unwrap().remove_link(map, &layout::TABLE_LINK.into()).unwrap();
+        file.writer().unwrap().create(&NewObject::linked(map, &layout::TABLE_LINK.into(), &numbers)).unwrap();
     });
     assert_eq!(error.store_error_kind(), Some(&StoreErrorKind::Damaged), "{error}");
 }

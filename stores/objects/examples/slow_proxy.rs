@@ -32,7 +32,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     println!("{}", proxy.endpoint());
     for line in std::io::stdin().lock().lines() {
         line?;
-        println!("{} {}", proxy.requests(), waves(proxy.take_range_headers(), latency));
+        println!("{} {}", proxy.request_count(), waves(proxy.take_range_headers(), latency));
     }
     Ok(())
 }

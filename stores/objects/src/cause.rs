@@ -3,7 +3,7 @@
 use std::error::Error as StdError;
 use std::io;
 
-use crate::server_text::extract_xml_error;
+use crate::server_text::xml_error_or_text;
 #[cfg(feature = "cloud")]
 use crate::transport::ServerErrorResponse;
 
@@ -51,7 +51,7 @@ pub fn is_transient(error: &object_store::Error) -> bool {
 }
 
 /// Whether the server has answered that it does not know such requests.
-pub fn is_unknown_request(error: &object_store::Error) -> bool {
+pub fn is_not_implemented(error: &object_store::Error) -> bool {
     #[cfg(feature = "cloud")]
     if chain(error)
         .any(|error| error.downcast_ref::<ServerErrorResponse>().is_some_and(ServerErrorResponse::is_not_implemented))
@@ -90,7 +90,7 @@ pub fn cause_text(error: &object_store::Error) -> String {
         | object_store::Error::NotModified { .. } => return String::new(),
         other => other.to_string(),
     };
-    let mut text = extract_xml_error(&outer);
+    let mut text = xml_error_or_text(&outer);
     // The library leaves out what the innermost says: "Connection refused", for example.
     if let Some(last) = chain(error).last().map(ToString::to_string).filter(|last| !outer.contains(last.as_str())) {
         text = format!("{text}: {last}");

@@ -34,7 +34,7 @@ pub(crate) struct ClientState {
     pub store: Arc<dyn ObjectStore>,
     pub abilities: Abilities,
     /// Whether it reads the last bytes of an object whose size is not known.
-    pub has_suffixes: bool,
+    pub supports_suffix_ranges: bool,
     pub limits: RequestLimits,
     permits: Semaphore,
     pub counters: Counters,
@@ -95,13 +95,13 @@ impl ObjectClient {
         abilities: Abilities,
         limits: RequestLimits,
     ) -> Self {
-        let permits = Semaphore::new(limits.in_flight.clamp(1, 1 << 16));
+        let permits = Semaphore::new(limits.max_in_flight.clamp(1, 1 << 16));
         let has_suffixes = !name.starts_with("az://");
         ObjectClient(Arc::new(ClientState {
             name,
             store,
             abilities,
-            has_suffixes,
+            supports_suffix_ranges: has_suffixes,
             limits,
             permits,
             counters: Counters::default(),
@@ -130,7 +130,7 @@ impl ObjectClient {
     }
 
     /// The requests so far, of all clones.
-    pub fn counts(&self) -> RequestCounts {
+    pub fn request_counts(&self) -> RequestCounts {
         self.0.counters.counts()
     }
 
@@ -168,7 +168,8 @@ impl ClientState {
 
     /// A key as the library has it.
     pub fn parse_key(&self, key: &str) -> Result<ObjectPath> {
-        let invalid = |cause: String| ObjectError::new(ObjectErrorKind::Invalid, self.object_display_name(key), cause);
+        let invalid =
+            |cause: String| ObjectError::new(ObjectErrorKind::InvalidInput, self.object_display_name(key), cause);
         if key.starts_with('/') || key.ends_with('/') {
             return Err(invalid("the name of an object neither begins nor ends with a slash".to_owned()));
         }
@@ -180,12 +181,12 @@ impl ClientState {
         ObjectError::of_library(&self.object_display_name(key), &failure.error, failure.attempts)
     }
 
-    /// Makes a request as often as the limits allow, while `is_retryable` says that a failure may pass. `attempt` gets the
+    /// Makes a request as often as the limits allow, while `is_also_retryable` says that a failure may pass. `attempt` gets the
     /// number of the attempt, from 0.
     pub async fn request_with_retries<T, F: Future<Output = object_store::Result<T>>>(
         &self,
         kind: RequestKind,
-        is_retryable: impl Fn(&object_store::Error) -> bool,
+        is_also_retryable: impl Fn(&object_store::Error) -> bool,
         attempt: impl Fn(u32) -> F,
     ) -> std::result::Result<T, Failure> {
         let begin = Instant::now();
@@ -195,7 +196,7 @@ impl ClientState {
                 // The semaphore is never closed.
                 let _permit = self.permits.acquire().await;
                 self.counters.count(kind, attempts > 0);
-                let limit = self.limits.attempt_time;
+                let limit = self.limits.attempt_timeout;
                 let timed = tokio::time::timeout(limit, attempt(attempts)).await;
                 timed.unwrap_or_else(|_| Err(object_store_error(AttemptTimeout(limit.as_secs()))))
             };
@@ -205,8 +206,8 @@ impl ClientState {
                 Err(error) => error,
             };
             let pause = self.limits.pause(attempts);
-            let is_late = begin.elapsed().saturating_add(pause) >= self.limits.total_time;
-            if attempts >= self.limits.attempts || is_late || !(is_transient(&error) || is_retryable(&error)) {
+            let is_late = begin.elapsed().saturating_add(pause) >= self.limits.retry_timeout;
+            if attempts >= self.limits.max_attempts || is_late || !(is_transient(&error) || is_also_retryable(&error)) {
                 return Err(Failure { error, attempts });
             }
             tokio::time::sleep(pause).await;

@@ -18,13 +18,13 @@ fn retries(options: &ObjectOptions, attempts: RetriedBy) -> RetryConfig {
     let limits = options.limits();
     let max_retries = match attempts {
         RetriedBy::Client => 0,
-        RetriedBy::Library => limits.attempts.saturating_sub(1) as usize,
+        RetriedBy::Library => limits.max_attempts.saturating_sub(1) as usize,
     };
-    RetryConfig { max_retries, retry_timeout: limits.total_time, ..RetryConfig::default() }
+    RetryConfig { max_retries, retry_timeout: limits.retry_timeout, ..RetryConfig::default() }
 }
 
 fn client_options(options: &ObjectOptions, allow_http: bool) -> ClientOptions {
-    let limit = options.limits().attempt_time;
+    let limit = options.limits().attempt_timeout;
     ClientOptions::new().with_allow_http(allow_http).with_timeout(limit).with_connect_timeout(CONNECT_LIMIT.min(limit))
 }
 

@@ -38,7 +38,7 @@ pub enum ObjectErrorKind {
     /// The object store cannot do this.
     Unsupported,
     /// The name, an option or an argument cannot be.
-    Invalid,
+    InvalidInput,
     /// Reading or writing failed in another way.
     Io,
 }
@@ -53,7 +53,7 @@ impl ObjectErrorKind {
             ObjectErrorKind::Unreachable => "the object store cannot be reached",
             ObjectErrorKind::Full => "there is no room",
             ObjectErrorKind::Unsupported => "the object store cannot do this",
-            ObjectErrorKind::Invalid => "this cannot be",
+            ObjectErrorKind::InvalidInput => "this cannot be",
             ObjectErrorKind::Io => "the object store has failed",
         }
     }
@@ -82,7 +82,7 @@ impl ObjectError {
             E::Precondition { .. } | E::NotModified { .. } => ObjectErrorKind::Changed,
             E::AlreadyExists { .. } => ObjectErrorKind::Exists,
             E::NotSupported { .. } | E::NotImplemented { .. } => ObjectErrorKind::Unsupported,
-            E::InvalidPath { .. } | E::UnknownConfigurationKey { .. } => ObjectErrorKind::Invalid,
+            E::InvalidPath { .. } | E::UnknownConfigurationKey { .. } => ObjectErrorKind::InvalidInput,
             _ => kind_of_chain(error),
         };
         let mut cause = crate::cause::cause_text(error);
@@ -116,7 +116,7 @@ fn kind_of_chain(error: &object_store::Error) -> ObjectErrorKind {
     if crate::cause::is_transient(error) {
         return ObjectErrorKind::Unreachable;
     }
-    if crate::cause::is_unknown_request(error) {
+    if crate::cause::is_not_implemented(error) {
         return ObjectErrorKind::Unsupported;
     }
     let system = crate::cause::chain(error).filter_map(|error| error.downcast_ref::<io::Error>()).last();
@@ -139,7 +139,7 @@ impl From<&ObjectError> for StoreErrorKind {
             ObjectErrorKind::Exists => StoreErrorKind::AlreadyExists,
             ObjectErrorKind::Unreachable => StoreErrorKind::Unreachable,
             ObjectErrorKind::Full => StoreErrorKind::StorageFull,
-            ObjectErrorKind::Unsupported | ObjectErrorKind::Invalid | ObjectErrorKind::Io => StoreErrorKind::Io,
+            ObjectErrorKind::Unsupported | ObjectErrorKind::InvalidInput | ObjectErrorKind::Io => StoreErrorKind::Io,
         }
     }
 }

@@ -20,7 +20,7 @@ pub enum GetCondition {
     /// None.
     #[default]
     Always,
-    /// It is not in this state: [`Fetched::NotModified`] otherwise. If the tag is empty, it is read.
+    /// It is not in this state: [`GetOutcome::NotModified`] otherwise. If the tag is empty, it is read.
     NotMatching(ObjectChangeTag),
     /// It is in this state: [`ObjectErrorKind::Changed`] otherwise. If the tag is empty, it is read.
     Matching(ObjectChangeTag),
@@ -28,7 +28,7 @@ pub enum GetCondition {
 
 /// What a read found.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Fetched {
+pub enum GetOutcome {
     /// The object.
     Object(ObjectBytes),
     /// The object is in the state that the condition names.
@@ -50,7 +50,7 @@ pub struct GetItem {
     /// Its key.
     pub key: String,
     /// Bytes that it probably has: for the bound on bytes on their way.
-    pub expected_bytes: u64,
+    pub estimated_bytes: u64,
     /// On what condition it is read.
     pub condition: GetCondition,
 }
@@ -61,7 +61,7 @@ impl ObjectClient {
     /// # Errors
     /// [`ObjectErrorKind::NotThere`], [`ObjectErrorKind::Changed`] by the condition, and others; also if it has more
     /// bytes than the limits allow.
-    pub fn get(&self, key: &str, condition: &GetCondition) -> Result<Fetched> {
+    pub fn get(&self, key: &str, condition: &GetCondition) -> Result<GetOutcome> {
         let (key, condition) = (key.to_owned(), condition.clone());
         self.block_on(|state| async move { state.fetch(&key, &condition).await })
     }
@@ -83,7 +83,7 @@ impl ObjectClient {
     /// Reads a range of an object, which may end behind its end: then there are fewer bytes.
     ///
     /// # Errors
-    /// As [`ObjectClient::get`]; [`ObjectErrorKind::Invalid`] if the range is empty.
+    /// As [`ObjectClient::get`]; [`ObjectErrorKind::InvalidInput`] if the range is empty.
     pub fn get_range(&self, key: &str, range: Range<u64>, condition: &GetCondition) -> Result<ObjectBytes> {
         let (key, condition) = (key.to_owned(), condition.clone());
         self.block_on(|state| async move { state.fetch_range(&key, GetRange::Bounded(range), &condition).await })
@@ -109,7 +109,7 @@ impl ObjectClient {
             let always = GetCondition::Always;
             let begin = state.fetch_range(&key, GetRange::Bounded(0..first_bytes), &always);
             let end = state.fetch_range(&key, GetRange::Suffix(last_bytes), &always);
-            match state.has_suffixes {
+            match state.supports_suffix_ranges {
                 true => {
                     // Without the end, it is read when it is needed.
                     let (begin, end) = futures::future::join(begin, end).await;
@@ -130,17 +130,17 @@ impl ObjectClient {
         key: &str,
         ranges: &[Range<u64>],
         condition: &GetCondition,
-        plan: &RangeMergeLimits,
+        merge_limits: &RangeMergeLimits,
         limits: InFlightLimits,
         sink: &mut dyn FnMut(usize, Bytes) -> std::result::Result<(), E>,
     ) -> std::result::Result<(), E> {
         for (number, _) in ranges.iter().enumerate().filter(|(_, range)| range.is_empty()) {
             sink(number, Bytes::new())?;
         }
-        let merged = merge_ranges(ranges, plan);
+        let merged = merge_ranges(ranges, merge_limits);
         let requests = merged.iter().map(|request| request.range.clone()).collect();
         self.get_ranges_unmerged(key, requests, condition, limits, &mut |number, read| {
-            let MergedRange { range, parts } = &merged[number];
+            let MergedRange { range, range_indices: parts } = &merged[number];
             for part in parts {
                 let (start, end) = (ranges[*part].start - range.start, ranges[*part].end - range.start);
                 sink(*part, read.bytes.slice(start as usize..end as usize))?;
@@ -186,7 +186,7 @@ impl ObjectClient {
         &self,
         items: impl IntoIterator<Item = GetItem>,
         limits: InFlightLimits,
-        sink: &mut dyn FnMut(usize, Option<Fetched>) -> std::result::Result<(), E>,
+        sink: &mut dyn FnMut(usize, Option<GetOutcome>) -> std::result::Result<(), E>,
     ) -> std::result::Result<(), E> {
         let jobs = items.into_iter().map(|item| {
             let state = self.0.clone();
@@ -197,7 +197,7 @@ impl ObjectClient {
                     Err(error) => Err(error),
                 }
             };
-            (item.expected_bytes, work)
+            (item.estimated_bytes, work)
         });
         self.run_wave(jobs, limits, sink)
     }
@@ -227,7 +227,7 @@ impl GetCondition {
 }
 
 impl ClientState {
-    pub(crate) async fn fetch(&self, key: &str, condition: &GetCondition) -> Result<Fetched> {
+    pub(crate) async fn fetch(&self, key: &str, condition: &GetCondition) -> Result<GetOutcome> {
         let path = self.parse_key(key)?;
         let limit = self.limits.max_object_bytes;
         let read = |_| async {
@@ -242,14 +242,14 @@ impl ClientState {
         };
         match self.request_with_retries(RequestKind::Get, |_| false, read).await {
             Ok(read) if condition.excludes(&read.meta.tag) => Err(self.changed(key)),
-            Ok(read) if condition.is_known(&read.meta.tag) => Ok(Fetched::NotModified),
+            Ok(read) if condition.is_known(&read.meta.tag) => Ok(GetOutcome::NotModified),
             Ok(read) if read.meta.size > limit => Err(self.too_large(key, read.meta.size)),
             Ok(read) => {
                 self.counters.count_read(read.bytes.len() as u64);
-                Ok(Fetched::Object(read))
+                Ok(GetOutcome::Object(read))
             }
             Err(failure) if matches!(failure.error, object_store::Error::NotModified { .. }) => {
-                Ok(Fetched::NotModified)
+                Ok(GetOutcome::NotModified)
             }
             Err(failure) => Err(self.error(key, &failure)),
         }
@@ -290,7 +290,7 @@ impl ClientState {
 
     fn too_large(&self, key: &str, bytes: u64) -> ObjectError {
         let cause = format!("{bytes} bytes are more than are read at once");
-        ObjectError::new(ObjectErrorKind::Invalid, self.object_display_name(key), cause)
+        ObjectError::new(ObjectErrorKind::InvalidInput, self.object_display_name(key), cause)
     }
 }
 

@@ -52,7 +52,7 @@ pub use bytes::Bytes;
 pub use client::ObjectClient;
 pub use counts::RequestCounts;
 pub use error::{ObjectError, ObjectErrorKind, Result, strip_url_queries};
-pub use get::{Fetched, GetCondition, GetItem, ObjectBytes};
+pub use get::{GetCondition, GetItem, GetOutcome, ObjectBytes};
 pub use limits::RequestLimits;
 pub use list::ListEntry;
 pub use options::ObjectOptions;

@@ -6,17 +6,17 @@ use std::time::Duration;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RequestLimits {
     /// How often a request is made at most, the first time included.
-    pub attempts: u32,
+    pub max_attempts: u32,
     /// The longest time of one attempt.
-    pub attempt_time: Duration,
+    pub attempt_timeout: Duration,
     /// The longest time from the first attempt to the beginning of the last one.
-    pub total_time: Duration,
+    pub retry_timeout: Duration,
     /// The pause before the second attempt. Each later pause is twice as long at most, and random within its half.
     pub first_pause: Duration,
     /// The longest pause.
     pub max_pause: Duration,
     /// Most requests of the client at a time.
-    pub in_flight: usize,
+    pub max_in_flight: usize,
     /// Most bytes of an object that is read whole.
     pub max_object_bytes: u64,
 }
@@ -24,12 +24,12 @@ pub struct RequestLimits {
 impl Default for RequestLimits {
     fn default() -> Self {
         RequestLimits {
-            attempts: 7,
-            attempt_time: Duration::from_secs(30),
-            total_time: Duration::from_secs(60),
+            max_attempts: 7,
+            attempt_timeout: Duration::from_secs(30),
+            retry_timeout: Duration::from_secs(60),
             first_pause: Duration::from_millis(50),
             max_pause: Duration::from_secs(5),
-            in_flight: 64,
+            max_in_flight: 64,
             max_object_bytes: 4 << 30,
         }
     }

@@ -20,9 +20,9 @@ settings! {
         /// Whether requests are made without credentials.
         anonymous: bool = false,
         /// The longest time of one attempt of a request.
-        request_timeout: Duration = RequestLimits::default().attempt_time,
+        request_timeout: Duration = RequestLimits::default().attempt_timeout,
         /// How often a request is made at most until it succeeds.
-        attempts: u32 = RequestLimits::default().attempts,
+        attempts: u32 = RequestLimits::default().max_attempts,
     }
 }
 
@@ -30,8 +30,8 @@ impl ObjectOptions {
     /// The limits that they state.
     pub fn limits(&self) -> RequestLimits {
         RequestLimits {
-            attempts: self.attempts.max(1),
-            attempt_time: self.request_timeout.clamp(Duration::from_millis(1), Duration::from_secs(3600)),
+            max_attempts: self.attempts.max(1),
+            attempt_timeout: self.request_timeout.clamp(Duration::from_millis(1), Duration::from_secs(3600)),
             ..RequestLimits::default()
         }
     }
@@ -45,7 +45,7 @@ impl ObjectOptions {
     /// Refuses options that are given and that a place does not use. `used` lists those that it does.
     ///
     /// # Errors
-    /// [`ObjectErrorKind::Invalid`].
+    /// [`ObjectErrorKind::InvalidInput`].
     pub(crate) fn check_used(&self, place: &str, scheme: &str, used: &[&str]) -> Result<()> {
         let default = ObjectOptions::default();
         let unused = self
@@ -57,7 +57,7 @@ impl ObjectOptions {
             None => Ok(()),
             Some(name) => {
                 let cause = format!("the option {name:?} has no meaning for {scheme}");
-                Err(ObjectError::new(ObjectErrorKind::Invalid, place, cause))
+                Err(ObjectError::new(ObjectErrorKind::InvalidInput, place, cause))
             }
         }
     }

@@ -39,7 +39,7 @@ pub enum ObjectStoreLocation {
         is_durable: bool,
     },
     /// What is at a URL of a web server: the object with the empty key. A query is part of each request.
-    Web {
+    WebFile {
         /// `https://host/run.h5`.
         url: String,
     },
@@ -77,7 +77,7 @@ impl ObjectStoreLocation {
         match self {
             ObjectStoreLocation::Bucket { cloud, bucket } => format!("{}://{bucket}", cloud.scheme()),
             ObjectStoreLocation::Folder { path, .. } => path.to_string_lossy().into_owned(),
-            ObjectStoreLocation::Web { url } => {
+            ObjectStoreLocation::WebFile { url } => {
                 let bare = url.split(['?', '#']).next().unwrap_or_default();
                 match bare.split_once("://") {
                     Some((scheme, rest)) => {
@@ -93,7 +93,7 @@ impl ObjectStoreLocation {
     /// A client of it. An option that has no meaning for it is refused.
     ///
     /// # Errors
-    /// [`ObjectErrorKind::Invalid`]; [`ObjectErrorKind::Unsupported`] if this program has no client of such places; for
+    /// [`ObjectErrorKind::InvalidInput`]; [`ObjectErrorKind::Unsupported`] if this program has no client of such places; for
     /// folders, those of the system.
     pub fn client(&self, options: &ObjectOptions) -> Result<ObjectClient> {
         self.build(options, RetriedBy::Client)
@@ -113,20 +113,20 @@ impl ObjectStoreLocation {
         let (scheme, used) = match self {
             ObjectStoreLocation::Bucket { cloud, .. } => (cloud.scheme(), cloud.used_options()),
             ObjectStoreLocation::Folder { .. } => ("a folder", [].as_slice()),
-            ObjectStoreLocation::Web { .. } => ("a web server", [].as_slice()),
+            ObjectStoreLocation::WebFile { .. } => ("a web server", [].as_slice()),
         };
         let used = [used, ALWAYS_USED.as_slice()].concat();
         options.check_used(&name, scheme, &used)?;
         if options.endpoint.contains('@') {
             let cause = "keys of an object store are taken from the environment only";
-            return Err(ObjectError::new(ObjectErrorKind::Invalid, name, cause));
+            return Err(ObjectError::new(ObjectErrorKind::InvalidInput, name, cause));
         }
         match self {
             ObjectStoreLocation::Folder { path, is_durable } => {
                 Ok(ObjectClient::folder(path, *is_durable)?.with_limits(options.limits()))
             }
             ObjectStoreLocation::Bucket { cloud, bucket } => bucket_client(*cloud, bucket, name, options, attempts),
-            ObjectStoreLocation::Web { url } => web_client(url, name, options, attempts),
+            ObjectStoreLocation::WebFile { url } => web_client(url, name, options, attempts),
         }
     }
 }

@@ -8,7 +8,7 @@ use object_store::{Error as LibraryError, PutMode, PutOptions, PutPayload, Updat
 use crate::client::{ClientState, ObjectClient};
 use crate::counts::RequestKind;
 use crate::error::{ObjectError, ObjectErrorKind, Result};
-use crate::get::{Fetched, GetCondition};
+use crate::get::{GetCondition, GetOutcome};
 use crate::tag::ObjectChangeTag;
 use crate::wave::InFlightLimits;
 
@@ -120,7 +120,7 @@ impl ClientState {
         }
         // An earlier attempt may have succeeded, and its answer may be lost.
         if failure.attempts > 1
-            && let Ok(Fetched::Object(found)) = self.fetch(key, &GetCondition::Always).await
+            && let Ok(GetOutcome::Object(found)) = self.fetch(key, &GetCondition::Always).await
             && found.bytes == *bytes
         {
             self.counters.count_written(bytes.len() as u64);

@@ -1,7 +1,7 @@
 //! What servers say of failures.
 
 /// Of the text of an answer, what it says in its XML, if it has some.
-pub fn extract_xml_error(text: &str) -> String {
+pub fn xml_error_or_text(text: &str) -> String {
     let element = |name: &str| {
         let (_, after) = text.split_once(&format!("<{name}>"))?;
         after.split_once(&format!("</{name}>")).map(|(inner, _)| inner.trim().to_owned())

@@ -103,7 +103,7 @@ fn failing(failures: u32, is_done_first: bool) -> ObjectClient {
 }
 
 fn over(store: FailingStore) -> ObjectClient {
-    let limits = RequestLimits { attempts: 4, first_pause: Duration::from_millis(1), ..RequestLimits::default() };
+    let limits = RequestLimits { max_attempts: 4, first_pause: Duration::from_millis(1), ..RequestLimits::default() };
     ObjectClient::over("s3://bucket", Arc::new(store), limits)
 }
 
@@ -116,8 +116,8 @@ fn each_place(check: impl Fn(&ObjectClient)) {
 
 fn read(client: &ObjectClient, key: &str) -> ObjectBytes {
     match client.get(key, &GetCondition::Always).unwrap() {
-        Fetched::Object(found) => found,
-        Fetched::NotModified => panic!("without a condition"),
+        GetOutcome::Object(found) => found,
+        GetOutcome::NotModified => panic!("without a condition"),
     }
 }
 
@@ -127,7 +127,7 @@ fn what_was_written_is_read_whole_in_part_and_on_conditions() {
         let first = client.put("a/b", "0123456789", &PutCondition::Absent).unwrap();
         let found = read(client, "a/b");
         assert_eq!((&*found.bytes, found.meta.size, &found.meta.tag), (b"0123456789".as_slice(), 10, &first));
-        assert_eq!(client.get("a/b", &GetCondition::NotMatching(first.clone())).unwrap(), Fetched::NotModified);
+        assert_eq!(client.get("a/b", &GetCondition::NotMatching(first.clone())).unwrap(), GetOutcome::NotModified);
         assert_eq!(client.head("a/b").unwrap(), found.meta);
         let same = GetCondition::Matching(first.clone());
         assert_eq!(client.get_range("a/b", 2..5, &same).unwrap().bytes, "234");
@@ -140,7 +140,7 @@ fn what_was_written_is_read_whole_in_part_and_on_conditions() {
             assert_eq!(error.kind, ObjectErrorKind::Changed);
             assert!(error.to_string().contains("a/b: the object has been replaced"), "{error}");
         }
-        assert!(matches!(client.get("a/b", &GetCondition::NotMatching(first)).unwrap(), Fetched::Object(_)));
+        assert!(matches!(client.get("a/b", &GetCondition::NotMatching(first)).unwrap(), GetOutcome::Object(_)));
         client.delete("a/b").unwrap();
         client.delete("a/b").unwrap();
         let error = client.get("a/b", &GetCondition::Always).unwrap_err();
@@ -224,27 +224,27 @@ fn a_write_whose_answer_is_lost_has_succeeded() {
 fn requests_are_made_again_within_bounds_and_counted() {
     let client = failing(3, false);
     client.put("a", "1", &PutCondition::Absent).unwrap();
-    let counts = client.counts();
+    let counts = client.request_counts();
     assert_eq!((counts.puts, counts.retries, counts.gets), (4, 3, 0));
     let client = failing(4, false);
     let error = client.put("a", "1", &PutCondition::Absent).unwrap_err();
-    assert_eq!((error.kind, client.counts().puts), (ObjectErrorKind::Unreachable, 4));
+    assert_eq!((error.kind, client.request_counts().puts), (ObjectErrorKind::Unreachable, 4));
     assert_eq!(error.to_string(), "s3://bucket/a: the object store cannot be reached: no answer in 1 s (4 attempts)");
     assert!(matches!(ModelError::from(error).store_error_kind(), Some(StoreErrorKind::Unreachable)));
     // What cannot pass is not tried again.
     assert_eq!(client.get("none", &GetCondition::Always).unwrap_err().kind, ObjectErrorKind::NotThere);
-    assert_eq!((client.counts().gets, client.counts().total()), (1, 5));
+    assert_eq!((client.request_counts().gets, client.request_counts().total()), (1, 5));
     // Neither is it when the time is over.
-    let hurried = failing(9, false).with_limits(RequestLimits { total_time: Duration::ZERO, ..*client.limits() });
+    let hurried = failing(9, false).with_limits(RequestLimits { retry_timeout: Duration::ZERO, ..*client.limits() });
     assert!(hurried.put("a", "1", &PutCondition::Always).is_err());
-    assert_eq!(hurried.counts().puts, 1);
+    assert_eq!(hurried.request_counts().puts, 1);
 }
 
 #[test]
 fn a_server_that_ignores_conditions_is_noticed() {
     let client = over(FailingStore { ignores_conditions: true, ..FailingStore::default() });
     let first = client.put("a", "1", &PutCondition::Always).unwrap();
-    assert_eq!(client.get("a", &GetCondition::NotMatching(first.clone())).unwrap(), Fetched::NotModified);
+    assert_eq!(client.get("a", &GetCondition::NotMatching(first.clone())).unwrap(), GetOutcome::NotModified);
     client.put("a", "2", &PutCondition::Always).unwrap();
     let matching = GetCondition::Matching(first);
     assert_eq!(client.get("a", &matching).unwrap_err().kind, ObjectErrorKind::Changed);
@@ -259,11 +259,11 @@ fn ranges_are_read_by_few_requests_and_each_comes_once() {
         let ranges: Vec<Range<u64>> = (0..100).map(|n| ((n * 37) % 100) * 1000).map(|at| at..at + 10).collect();
         let ranges = [ranges, vec![5..5, 99_999..100_000, 0..100_000]].concat();
         for (gap, most, requests) in [(0, 1 << 20, 1), (1000, 5010, 2)] {
-            let before = client.counts().gets;
+            let before = client.request_counts().gets;
             let mut seen = vec![0; ranges.len()];
-            let plan = RangeMergeLimits { gap, max_bytes: most };
+            let plan = RangeMergeLimits { max_gap_bytes: gap, max_bytes: most };
             let condition = GetCondition::Matching(tag.clone());
-            let limits = InFlightLimits { in_flight: 3, bytes: 20_000 };
+            let limits = InFlightLimits { max_requests: 3, max_bytes: 20_000 };
             let done = client.get_ranges("a", &ranges, &condition, &plan, limits, &mut |number, found| {
                 let range = &ranges[number];
                 assert_eq!(found, bytes[range.start as usize..range.end as usize]);
@@ -272,11 +272,11 @@ fn ranges_are_read_by_few_requests_and_each_comes_once() {
             });
             done.unwrap();
             assert!(seen.iter().all(|count| *count == 1));
-            assert_eq!(client.counts().gets - before, requests, "{gap} {most}");
+            assert_eq!(client.request_counts().gets - before, requests, "{gap} {most}");
         }
-        let before = client.counts().gets;
+        let before = client.request_counts().gets;
         let few = &ranges[..100];
-        let plan = RangeMergeLimits { gap: 1000, max_bytes: 5010 };
+        let plan = RangeMergeLimits { max_gap_bytes: 1000, max_bytes: 5010 };
         client
             .get_ranges::<ObjectError>(
                 "a",
@@ -287,11 +287,11 @@ fn ranges_are_read_by_few_requests_and_each_comes_once() {
                 &mut |_, _| Ok(()),
             )
             .unwrap();
-        assert_eq!(client.counts().gets - before, 17);
+        assert_eq!(client.request_counts().gets - before, 17);
         // A range that is not there, and an error of whoever takes the bytes.
         let beyond = [0..10, 99_990..100_010];
         let all = GetCondition::Always;
-        let near = RangeMergeLimits { gap: 0, max_bytes: 1 };
+        let near = RangeMergeLimits { max_gap_bytes: 0, max_bytes: 1 };
         let error =
             client.get_ranges::<ObjectError>("a", &beyond, &all, &near, InFlightLimits::default(), &mut |_, _| Ok(()));
         assert_eq!(error.unwrap_err().kind, ObjectErrorKind::Changed);
@@ -307,7 +307,7 @@ fn many_objects_are_written_read_listed_and_deleted() {
         let key = |n: usize| format!("many/{}/{n:04}", n % 3);
         let items = (0..2500).map(|n| PutItem { key: key(n), bytes: n.to_string().into(), ..PutItem::default() });
         let mut written = 0;
-        let limits = InFlightLimits { in_flight: 8, bytes: 40 };
+        let limits = InFlightLimits { max_requests: 8, max_bytes: 40 };
         client
             .put_many(items, limits, &mut |_, tag| {
                 assert!(!tag.lacks_etag());
@@ -315,14 +315,14 @@ fn many_objects_are_written_read_listed_and_deleted() {
                 Ok::<(), ObjectError>(())
             })
             .unwrap();
-        assert_eq!((written, client.counts().puts), (2500, 2500));
-        let items = (0..2600).map(|n| GetItem { key: key(n), expected_bytes: 4, ..GetItem::default() });
+        assert_eq!((written, client.request_counts().puts), (2500, 2500));
+        let items = (0..2600).map(|n| GetItem { key: key(n), estimated_bytes: 4, ..GetItem::default() });
         let mut missing = 0;
         client
             .get_many(items, limits, &mut |number, found| {
                 match found {
-                    Some(Fetched::Object(found)) => assert_eq!(found.bytes, number.to_string()),
-                    Some(Fetched::NotModified) => panic!("without a condition"),
+                    Some(GetOutcome::Object(found)) => assert_eq!(found.bytes, number.to_string()),
+                    Some(GetOutcome::NotModified) => panic!("without a condition"),
                     None => missing += 1,
                 }
                 Ok::<(), ObjectError>(())
@@ -369,7 +369,7 @@ fn names_that_cannot_be_are_refused() {
     each_place(|client| {
         for key in ["/a", "a/", "a//b", "../a", "a/./b", "a\nb"] {
             let error = client.put(key, "1", &PutCondition::Always).unwrap_err();
-            assert_eq!(error.kind, ObjectErrorKind::Invalid, "{key:?}: {error}");
+            assert_eq!(error.kind, ObjectErrorKind::InvalidInput, "{key:?}: {error}");
         }
         for key in ["a b", "ü", "100%", "%20", "a?b"] {
             client.put(key, key.to_owned(), &PutCondition::Absent).unwrap();
@@ -391,7 +391,7 @@ fn options_without_a_meaning_for_a_place_are_refused() {
         let text = error(refused, &region);
         assert!(text.contains(r#"the option "region" has no meaning"#), "{text}");
     }
-    let web = ObjectStoreLocation::Web { url: "https://u:SECRET@host/a?sig=SECRET".to_owned() };
+    let web = ObjectStoreLocation::WebFile { url: "https://u:SECRET@host/a?sig=SECRET".to_owned() };
     assert!(error(&web, &ObjectOptions { allow_http: true, ..ObjectOptions::default() }).contains("allow_http"));
     assert_eq!(web.display_name(), "https://host/a");
     let text = error(&bucket(Cloud::S3), &secret);

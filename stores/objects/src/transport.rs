@@ -6,7 +6,7 @@ use object_store::client::{
     HttpClient, HttpConnector, HttpError, HttpErrorKind, HttpRequest, HttpResponse, HttpService, ReqwestConnector,
 };
 
-use crate::server_text::extract_xml_error;
+use crate::server_text::xml_error_or_text;
 
 /// Most bytes of the body of a failure that are looked at.
 const MAX_FAILURE_BYTES: usize = 16 << 10;
@@ -20,7 +20,7 @@ pub struct ServerErrorResponse {
 }
 
 fn text_of(body: &str) -> String {
-    let text = extract_xml_error(body);
+    let text = xml_error_or_text(body);
     // A page for people says nothing more than the status does.
     match text.is_empty() || text.contains('<') {
         true => String::new(),

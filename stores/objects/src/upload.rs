@@ -112,7 +112,7 @@ impl ObjectClient {
             Some((size, async move { state.write_part(&key, &upload, number, bytes.into()).await }))
         });
         let mut parts = Vec::new();
-        let limits = InFlightLimits { in_flight: PARTS_IN_FLIGHT, bytes: part_bytes * PARTS_IN_FLIGHT as u64 };
+        let limits = InFlightLimits { max_requests: PARTS_IN_FLIGHT, max_bytes: part_bytes * PARTS_IN_FLIGHT as u64 };
         self.run_wave(jobs, limits, &mut |number, part| {
             parts.push((number, part));
             Ok::<(), ObjectError>(())

@@ -14,14 +14,14 @@ use crate::runtime;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct InFlightLimits {
     /// Most requests at a time.
-    pub in_flight: usize,
+    pub max_requests: usize,
     /// Most bytes that are on their way or wait to be handed on. One request is made even if it alone has more.
-    pub bytes: u64,
+    pub max_bytes: u64,
 }
 
 impl Default for InFlightLimits {
     fn default() -> Self {
-        InFlightLimits { in_flight: 64, bytes: 64 << 20 }
+        InFlightLimits { max_requests: 64, max_bytes: 64 << 20 }
     }
 }
 
@@ -60,7 +60,8 @@ impl ObjectClient {
         loop {
             while let Some((_, (bytes, _))) = jobs.peek() {
                 let count = running.handles.len();
-                let is_full = count >= limits.in_flight.max(1) || running.bytes.saturating_add(*bytes) > limits.bytes;
+                let is_full =
+                    count >= limits.max_requests.max(1) || running.bytes.saturating_add(*bytes) > limits.max_bytes;
                 if count > 0 && is_full {
                     break;
                 }

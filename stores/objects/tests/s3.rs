@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use h5live_objects::testing::{FaultyProxy, ProxyFaults, S3Server, has_aws_credentials};
 use h5live_objects::{
-    Cloud, Fetched, GetCondition, GetItem, InFlightLimits, ListEntry, ObjectClient, ObjectError, ObjectErrorKind,
+    Cloud, GetCondition, GetItem, GetOutcome, InFlightLimits, ListEntry, ObjectClient, ObjectError, ObjectErrorKind,
     ObjectOptions, ObjectStoreLocation, PutCondition, PutItem, RangeMergeLimits, RequestLimits,
 };
 
@@ -18,8 +18,8 @@ fn client(options: &ObjectOptions) -> ObjectClient {
 
 fn read(client: &ObjectClient, key: &str) -> Vec<u8> {
     match client.get(key, &GetCondition::Always).unwrap() {
-        Fetched::Object(found) => found.bytes.to_vec(),
-        Fetched::NotModified => panic!("without a condition"),
+        GetOutcome::Object(found) => found.bytes.to_vec(),
+        GetOutcome::NotModified => panic!("without a condition"),
     }
 }
 
@@ -54,16 +54,16 @@ fn an_s3_server_keeps_conditions_pages_ranges_and_parts() {
     // Pages of a thousand.
     let items = (0..2100).map(|n| PutItem { key: format!("many/{n}"), bytes: "x".into(), ..PutItem::default() });
     client
-        .put_many::<ObjectError>(items, InFlightLimits { in_flight: 16, bytes: 1 << 20 }, &mut |_, _| Ok(()))
+        .put_many::<ObjectError>(items, InFlightLimits { max_requests: 16, max_bytes: 1 << 20 }, &mut |_, _| Ok(()))
         .unwrap();
-    let (before, mut count) = (client.counts().lists, 0);
+    let (before, mut count) = (client.request_counts().lists, 0);
     client
         .list("many", &mut |entry| {
             count += usize::from(matches!(entry, ListEntry::Object { .. }));
             true
         })
         .unwrap();
-    assert_eq!((count, client.counts().lists - before), (2100, 3));
+    assert_eq!((count, client.request_counts().lists - before), (2100, 3));
     let mut prefixes = Vec::new();
     client
         .list_children("", &mut |entry| {
@@ -98,7 +98,7 @@ fn an_s3_server_keeps_conditions_pages_ranges_and_parts() {
         assert_eq!(*found, bytes[ranges[*number].start as usize..ranges[*number].end as usize]);
     }
     assert_eq!(found.len(), 3);
-    assert_eq!(client.get("large", &GetCondition::NotMatching(tag)).unwrap(), Fetched::NotModified);
+    assert_eq!(client.get("large", &GetCondition::NotMatching(tag)).unwrap(), GetOutcome::NotModified);
     client.put("large", "other", &PutCondition::Always).unwrap();
     assert_eq!(client.get_range("large", 0..5, &condition).unwrap_err().kind, ObjectErrorKind::Changed);
 }
@@ -112,7 +112,8 @@ fn nothing_wrong_is_returned_by_a_server_that_fails_at_random() {
         let proxy =
             FaultyProxy::start(server.address(), ProxyFaults { per_mille: 250, seed, ..ProxyFaults::default() });
         let proxy = proxy.unwrap();
-        let limits = RequestLimits { attempts: 12, first_pause: Duration::from_millis(2), ..RequestLimits::default() };
+        let limits =
+            RequestLimits { max_attempts: 12, first_pause: Duration::from_millis(2), ..RequestLimits::default() };
         let client = client(&proxy.client_options()).with_limits(limits);
         let text = |n: usize, round: usize| format!("{seed} {n} {round} ").repeat(1 + n * 7);
         for n in 0..60 {
@@ -125,12 +126,13 @@ fn nothing_wrong_is_returned_by_a_server_that_fails_at_random() {
             let error = client.put(&key, "wrong", &PutCondition::Absent).unwrap_err();
             assert_eq!(error.kind, ObjectErrorKind::Exists);
         }
-        let items = (0..61).map(|n| GetItem { key: format!("{seed}/{n}"), expected_bytes: 1000, ..GetItem::default() });
+        let items =
+            (0..61).map(|n| GetItem { key: format!("{seed}/{n}"), estimated_bytes: 1000, ..GetItem::default() });
         let mut seen = 0;
         client
-            .get_many::<ObjectError>(items, InFlightLimits { in_flight: 8, bytes: 1 << 20 }, &mut |n, found| {
+            .get_many::<ObjectError>(items, InFlightLimits { max_requests: 8, max_bytes: 1 << 20 }, &mut |n, found| {
                 match found {
-                    Some(Fetched::Object(found)) => assert_eq!(found.bytes, text(n, 2)),
+                    Some(GetOutcome::Object(found)) => assert_eq!(found.bytes, text(n, 2)),
                     other => assert!(n == 60 && other.is_none()),
                 }
                 seen += 1;
@@ -138,8 +140,13 @@ fn nothing_wrong_is_returned_by_a_server_that_fails_at_random() {
             })
             .unwrap();
         assert_eq!(seen, 61);
-        assert!(proxy.failures() > 60, "{} of {} requests failed", proxy.failures(), proxy.requests());
-        assert_eq!(client.counts().total(), proxy.requests(), "each request is counted");
+        assert!(
+            proxy.injected_failure_count() > 60,
+            "{} of {} requests failed",
+            proxy.injected_failure_count(),
+            proxy.request_count()
+        );
+        assert_eq!(client.request_counts().total(), proxy.request_count(), "each request is counted");
     }
 }
 

@@ -35,7 +35,7 @@ pub struct BlockLookup {
     pub found: Vec<(u64, Bytes)>,
     /// Those that are to be read, in ascending order, also some that are read ahead. Whoever got this reads them, and gives
     /// each to [`BlockCache::insert`]; at the end, [`BlockCache::release_claims`] lets others read those that did not come.
-    pub missing: Vec<u64>,
+    pub claimed: Vec<u64>,
 }
 
 impl BlockCache {
@@ -50,9 +50,9 @@ impl BlockCache {
         self.block_bytes
     }
 
-    /// Looks for the blocks from `first` to `last`. If others read some of them, it waits for those. `object_blocks` is the number
+    /// Looks for the blocks from `first` to `last`. If others read some of them, it waits for those. `object_block_count` is the number
     /// of blocks of the object.
-    pub fn look_up_or_claim(&self, first: u64, last: u64, object_blocks: u64) -> BlockLookup {
+    pub fn look_up_or_claim(&self, first: u64, last: u64, object_block_count: u64) -> BlockLookup {
         let mut state = self.state.lock();
         while (first..=last).any(|block| state.awaited.contains(&block)) {
             self.arrived.wait(&mut state);
@@ -69,20 +69,20 @@ impl BlockCache {
                 None => missing.push(block),
             }
         }
-        let Some(start) = missing.first().copied() else { return BlockLookup { found, missing } };
+        let Some(start) = missing.first().copied() else { return BlockLookup { found, claimed: missing } };
         // What is read ahead must not drive out what was just read.
         let max_ahead = MAX_BLOCKS_AHEAD.min(self.max_blocks as u64 / 4);
         state.ahead = if start == state.next { (state.ahead * 2).clamp(1, max_ahead) } else { 0 };
-        let more = last + 1..(last + 1 + state.ahead).min(object_blocks);
+        let more = last + 1..(last + 1 + state.ahead).min(object_block_count);
         let is_free = |block: &u64| !state.blocks.contains_key(block) && !state.awaited.contains(block);
         missing.extend(more.take_while(is_free));
         state.next = missing.last().map_or(0, |block| block + 1);
         state.awaited.extend(&missing);
-        BlockLookup { found, missing }
+        BlockLookup { found, claimed: missing }
     }
 
     /// The bytes of a range, if they are all here. The time of their use is not noted.
-    pub fn peek(&self, start: u64, end: u64) -> Option<Vec<u8>> {
+    pub fn peek_range(&self, start: u64, end: u64) -> Option<Vec<u8>> {
         let state = self.state.lock();
         let mut bytes = Vec::new();
         for block in start / self.block_bytes..end.div_ceil(self.block_bytes) {

@@ -26,7 +26,7 @@ impl RemoteConnector {
     ///
     /// # Errors
     /// As [`Connector::open`].
-    pub fn open_object(
+    pub fn open_with_client(
         client: &ObjectClient,
         key: &str,
         at: Location,
@@ -84,7 +84,7 @@ impl Connector for RemoteConnector {
         let options = how.downcast_options::<Remote>()?;
         let file = RemoteLocation::of(at)?;
         let client = file.place.client(&options.objects).map_err(|error| OpenError::Store(error.into()))?;
-        RemoteConnector::open_object(&client, &file.key, at.clone(), options, how)
+        RemoteConnector::open_with_client(&client, &file.key, at.clone(), options, how)
     }
 
     /// A file beside the one that names it.
@@ -105,7 +105,7 @@ impl Connector for RemoteConnector {
     fn trust_origin(&self, at: &Location) -> TrustOrigin {
         let origin = |file: RemoteLocation| match file.place {
             // What follows the host is no place of its own.
-            ObjectStoreLocation::Web { url } => url.splitn(4, '/').take(3).collect::<Vec<_>>().join("/"),
+            ObjectStoreLocation::WebFile { url } => url.splitn(4, '/').take(3).collect::<Vec<_>>().join("/"),
             place => place.display_name(),
         };
         TrustOrigin::Named(RemoteLocation::of(at).map(origin).unwrap_or_default())
@@ -114,7 +114,7 @@ impl Connector for RemoteConnector {
     fn identity(&self, at: &Location) -> Option<StoreIdentity> {
         let RemoteLocation { place, key } = RemoteLocation::of(at).ok()?;
         let text = match place {
-            ObjectStoreLocation::Web { url } => url,
+            ObjectStoreLocation::WebFile { url } => url,
             place => format!("{}/{key}", place.display_name()),
         };
         Some(StoreIdentity(text.into_bytes().into()))

@@ -28,7 +28,7 @@ static NEXT_TEMP: AtomicU64 = AtomicU64::new(0);
 
 /// Blocks of one state of an object in a folder.
 #[derive(Debug)]
-pub struct ObjectDiskCache {
+pub struct ObjectVersionDiskCache {
     folder: PathBuf,
     /// The folder of the object.
     object: PathBuf,
@@ -36,7 +36,7 @@ pub struct ObjectDiskCache {
     state: String,
     block_bytes: u64,
     size: u64,
-    max_bytes: u64,
+    max_cache_bytes: u64,
     room: Mutex<CacheRoom>,
 }
 
@@ -61,7 +61,7 @@ struct CacheFile {
 pub struct ObjectCacheFolder {
     folder: PathBuf,
     object: PathBuf,
-    max_bytes: u64,
+    max_cache_bytes: u64,
 }
 
 impl ObjectCacheFolder {
@@ -69,14 +69,14 @@ impl ObjectCacheFolder {
     ///
     /// # Errors
     /// Those of the system.
-    pub fn open(folder: &Path, object: &str, max_bytes: u64) -> io::Result<Self> {
+    pub fn open(folder: &Path, object: &str, max_cache_bytes: u64) -> io::Result<Self> {
         let mut builder = fs::DirBuilder::new();
         builder.recursive(true);
         #[cfg(unix)]
         std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
         builder.create(folder)?;
         let name = blake3::hash(object.as_bytes()).to_hex();
-        Ok(ObjectCacheFolder { folder: folder.to_owned(), object: folder.join(&name[..32]), max_bytes })
+        Ok(ObjectCacheFolder { folder: folder.to_owned(), object: folder.join(&name[..32]), max_cache_bytes })
     }
 
     /// Whether blocks of some state of the object may be there.
@@ -85,17 +85,25 @@ impl ObjectCacheFolder {
     }
 
     /// The blocks of a state of the object; `None` if the object store does not tell states apart by their bytes.
-    pub fn into_disk_cache(self, meta: &ObjectMeta, block_bytes: u64) -> Option<ObjectDiskCache> {
+    pub fn into_disk_cache(self, meta: &ObjectMeta, block_bytes: u64) -> Option<ObjectVersionDiskCache> {
         let etag = meta.tag.etag().filter(|etag| !etag.starts_with("W/"))?;
         let mut hasher = blake3::Hasher::new();
         hasher.update(&meta.size.to_le_bytes()).update(&block_bytes.to_le_bytes()).update(etag.as_bytes());
         let state = hasher.finalize().to_hex()[..32].to_owned();
-        let ObjectCacheFolder { folder, object, max_bytes } = self;
-        Some(ObjectDiskCache { folder, object, state, block_bytes, size: meta.size, max_bytes, room: Mutex::default() })
+        let ObjectCacheFolder { folder, object, max_cache_bytes } = self;
+        Some(ObjectVersionDiskCache {
+            folder,
+            object,
+            state,
+            block_bytes,
+            size: meta.size,
+            max_cache_bytes,
+            room: Mutex::default(),
+        })
     }
 }
 
-impl ObjectDiskCache {
+impl ObjectVersionDiskCache {
     fn block_len(&self, block: u64) -> u64 {
         self.size.saturating_sub(block.saturating_mul(self.block_bytes)).min(self.block_bytes)
     }
@@ -150,7 +158,7 @@ impl ObjectDiskCache {
     }
 
     /// The blocks around a range.
-    pub fn align(&self, start: u64, end: u64) -> (u64, u64) {
+    pub fn block_aligned_range(&self, start: u64, end: u64) -> (u64, u64) {
         let end = end.div_ceil(self.block_bytes).saturating_mul(self.block_bytes).min(self.size);
         (start / self.block_bytes * self.block_bytes, end)
     }
@@ -171,7 +179,7 @@ impl ObjectDiskCache {
 
     fn write(&self, block: u64, bytes: &[u8]) -> io::Result<()> {
         let file_bytes = (HEADER_BYTES + bytes.len()) as u64;
-        if file_bytes > self.max_bytes {
+        if file_bytes > self.max_cache_bytes {
             return Ok(());
         }
         self.make_room(file_bytes);
@@ -206,18 +214,18 @@ impl ObjectDiskCache {
     fn make_room(&self, more: u64) {
         let mut room = self.room.lock();
         let is_known = |known: u64| {
-            known.saturating_add(room.written).saturating_add(more) <= self.max_bytes
-                && room.written < self.max_bytes / SCAN_PART
+            known.saturating_add(room.written).saturating_add(more) <= self.max_cache_bytes
+                && room.written < self.max_cache_bytes / SCAN_PART
         };
         if room.known.is_some_and(is_known) {
             return;
         }
         let mut files = cache_files(&self.folder);
         let mut total: u64 = files.iter().map(|file| file.bytes).sum();
-        if total.saturating_add(more) > self.max_bytes {
+        if total.saturating_add(more) > self.max_cache_bytes {
             files.sort_by_key(|file| file.used);
             // Some room more, so that not each block needs a look.
-            let wanted = (self.max_bytes - self.max_bytes / SCAN_PART).saturating_sub(more);
+            let wanted = (self.max_cache_bytes - self.max_cache_bytes / SCAN_PART).saturating_sub(more);
             for file in files {
                 if total <= wanted {
                     break;

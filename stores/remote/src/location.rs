@@ -62,7 +62,7 @@ impl RemoteLocation {
         }
         let query = url.encoded_query().map(|query| format!("?{query}")).unwrap_or_default();
         let url = format!("{}:{}{query}", url.scheme(), url.encoded_hier_part());
-        Ok(RemoteLocation { place: ObjectStoreLocation::Web { url }, key: String::new() })
+        Ok(RemoteLocation { place: ObjectStoreLocation::WebFile { url }, key: String::new() })
     }
 
     /// The file of this name beside it; `None` if it has no such place.
@@ -75,7 +75,7 @@ impl RemoteLocation {
                 let folder = self.key.rsplit_once('/').map(|(folder, _)| format!("{folder}/")).unwrap_or_default();
                 Some(Url::literal(cloud.scheme(), &format!("//{bucket}/{}", resolve_dots(&format!("{folder}{name}"))?)))
             }
-            ObjectStoreLocation::Web { url } => {
+            ObjectStoreLocation::WebFile { url } => {
                 let bare = url.split('?').next()?;
                 let (scheme, rest) = bare.split_once("://")?;
                 let (host, path) = rest.split_once('/')?;
@@ -121,7 +121,7 @@ mod tests {
         assert_eq!(found.place, ObjectStoreLocation::Bucket { cloud: Cloud::S3, bucket: "b".to_owned() });
         assert_eq!(found.key, "runs/a b.h5");
         let found = of("https://h/a%20b.h5?sig=1").unwrap();
-        assert_eq!(found.place, ObjectStoreLocation::Web { url: "https://h/a%20b.h5?sig=1".to_owned() });
+        assert_eq!(found.place, ObjectStoreLocation::WebFile { url: "https://h/a%20b.h5?sig=1".to_owned() });
         for text in
             ["s3://b", "s3://b/", "s3:///run", "s3:run", "gs://b//", "az://b/x/", "https:x", "http:///x", "run.h5"]
         {

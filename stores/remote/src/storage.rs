@@ -11,7 +11,7 @@ use h5live_objects::{
 };
 
 use crate::block_cache::{BlockCache, BlockLookup};
-use crate::disk_cache::{ObjectCacheFolder, ObjectDiskCache};
+use crate::disk_cache::{ObjectCacheFolder, ObjectVersionDiskCache};
 use crate::options::Remote;
 
 /// Reads of so many bytes do not go by way of blocks.
@@ -34,7 +34,7 @@ pub struct ObjectBackedStorage {
     condition: GetCondition,
     blocks: BlockCache,
     /// Blocks in a folder.
-    disk: Option<ObjectDiskCache>,
+    disk: Option<ObjectVersionDiskCache>,
 }
 
 /// Why a read of ranges has ended early.
@@ -193,7 +193,7 @@ impl ObjectBackedStorage {
     }
 
     fn limits(&self, bytes: u64) -> InFlightLimits {
-        InFlightLimits { in_flight: IN_FLIGHT, bytes }
+        InFlightLimits { max_requests: IN_FLIGHT, max_bytes: bytes }
     }
 
     /// Reads ranges that lie in the object: from the folder of blocks, or by one request each.
@@ -211,7 +211,7 @@ impl ObjectBackedStorage {
             match disk.read_range(range.start, range.end) {
                 Some(bytes) => each(number, bytes.into())?,
                 None => {
-                    let (start, end) = disk.align(range.start, range.end);
+                    let (start, end) = disk.block_aligned_range(range.start, range.end);
                     numbers.push(number);
                     missing.push(start..end);
                 }
@@ -242,7 +242,7 @@ impl ObjectBackedStorage {
 
     /// The blocks from `first` to `last`. They are kept, but none of them is looked for again: others may drive it out.
     fn load_blocks(&self, first: u64, last: u64) -> Result<Vec<(u64, Bytes)>, ObjectError> {
-        let BlockLookup { mut found, missing } = self.blocks.look_up_or_claim(first, last, self.block_count());
+        let BlockLookup { mut found, claimed: missing } = self.blocks.look_up_or_claim(first, last, self.block_count());
         if missing.is_empty() {
             return Ok(found);
         }
@@ -300,7 +300,7 @@ impl ObjectBackedStorage {
             let len = range.end - range.start;
             if len == 0 {
                 give(number, &[])?;
-            } else if let Some(known) = self.blocks.peek(range.start, range.end) {
+            } else if let Some(known) = self.blocks.peek_range(range.start, range.end) {
                 give(number, &known)?;
             } else if len > MAX_REQUEST_BYTES {
                 let mut bytes = vec![0; len as usize];
@@ -311,12 +311,12 @@ impl ObjectBackedStorage {
                 small.push(range);
             }
         }
-        let plan = RangeMergeLimits { gap: GAP_BYTES, max_bytes: MAX_REQUEST_BYTES };
+        let plan = RangeMergeLimits { max_gap_bytes: GAP_BYTES, max_bytes: MAX_REQUEST_BYTES };
         let merged = h5live_objects::merge_ranges(&small, &plan);
         let requests = merged.iter().map(|request| request.range.clone()).collect();
         self.fetch(requests, budget, &mut |request, bytes| {
             let merged = &merged[request];
-            merged.parts.iter().try_for_each(|part| {
+            merged.range_indices.iter().try_for_each(|part| {
                 let (start, end) = (small[*part].start - merged.range.start, small[*part].end - merged.range.start);
                 give(numbers[*part], &bytes[start as usize..end as usize])
             })
@@ -345,7 +345,7 @@ impl Storage for ObjectBackedStorage {
         }
         let into = &mut into[..len];
         if len as u64 >= DIRECT_READ_BYTES {
-            match self.blocks.peek(start, end) {
+            match self.blocks.peek_range(start, end) {
                 Some(known) => into.copy_from_slice(&known),
                 None => self.read_directly(into, start)?,
             }

@@ -46,18 +46,18 @@ fn an_object_is_read_as_it_is_at_any_place() {
 fn large_reads_are_made_by_requests_of_their_own() {
     let (client, all) = object(20 << 20);
     let storage = ObjectBackedStorage::open(client.clone(), "a", &options()).unwrap();
-    let before = client.counts().gets;
+    let before = client.request_counts().gets;
     let mut into = vec![0; 17 << 20];
     assert_eq!(storage.read_at(&mut into, 5).unwrap(), into.len());
     assert!(into == all[5..5 + into.len()]);
-    assert_eq!(client.counts().gets - before, 3, "of 8 MiB at most");
+    assert_eq!(client.request_counts().gets - before, 3, "of 8 MiB at most");
 }
 
 #[test]
 fn ranges_come_each_once_and_near_ones_by_one_request() {
     let (client, all) = object(12 << 20);
     let storage = ObjectBackedStorage::open(client.clone(), "a", &options()).unwrap();
-    assert_eq!(client.counts().gets, 2, "the first and the last part");
+    assert_eq!(client.request_counts().gets, 2, "the first and the last part");
     let near = (0..100u64).map(|n| (2 << 20) + n * 9000..(2 << 20) + n * 9000 + 500);
     let far = [0..100, (6 << 20)..(6 << 20) + 5, 7..7, (12 << 20) - 10..(12 << 20) + 10, (13 << 20)..(14 << 20)];
     let large = std::iter::once((1 << 20)..(11 << 20));
@@ -74,7 +74,7 @@ fn ranges_come_each_once_and_near_ones_by_one_request() {
         .unwrap();
     assert!(seen.iter().all(|count| *count == 1), "{seen:?}");
     // Two for the large one; one for the near ones, one for the one that is far; what is kept needs none.
-    assert_eq!(client.counts().gets, 2 + 2 + 1 + 1);
+    assert_eq!(client.request_counts().gets, 2 + 2 + 1 + 1);
     let mut count = 0;
     storage
         .read_ranges(&ranges, 1 << 20, &mut |_, _| {
@@ -89,7 +89,7 @@ fn ranges_come_each_once_and_near_ones_by_one_request() {
 fn blocks_are_read_once_by_many_threads_and_dropped_when_there_are_too_many() {
     let (client, all) = object(1 << 20);
     let storage = Arc::new(ObjectBackedStorage::open(client.clone(), "a", &options()).unwrap());
-    let before = client.counts().gets;
+    let before = client.request_counts().gets;
     std::thread::scope(|scope| {
         for _ in 0..8 {
             scope.spawn(|| {
@@ -99,15 +99,15 @@ fn blocks_are_read_once_by_many_threads_and_dropped_when_there_are_too_many() {
             });
         }
     });
-    assert_eq!(client.counts().gets - before, 1);
+    assert_eq!(client.request_counts().gets - before, 1);
     // In order, each time more is read ahead.
-    let before = client.counts().gets;
+    let before = client.request_counts().gets;
     for at in (40_000..900_000).step_by(1000) {
         let mut into = [0; 1000];
         storage.read_at(&mut into, at).unwrap();
         assert_eq!(into, all[at as usize..at as usize + 1000]);
     }
-    let requests = client.counts().gets - before;
+    let requests = client.request_counts().gets - before;
     assert!(requests < 60, "{requests} requests for 210 blocks");
 }
 
@@ -141,7 +141,7 @@ fn block_files(folder: &std::path::Path) -> Vec<std::path::PathBuf> {
 
 /// Reads by blocks, directly, and by ranges, and says how many requests that took, with those of opening.
 fn read_in_all_ways(client: &ObjectClient, all: &[u8], options: &Remote) -> u64 {
-    let before = client.counts().total();
+    let before = client.request_counts().total();
     let storage = ObjectBackedStorage::open(client.clone(), "a", options).unwrap();
     let mut into = vec![0; 100];
     storage.read_at(&mut into, 50_000).unwrap();
@@ -157,7 +157,7 @@ fn read_in_all_ways(client: &ObjectClient, all: &[u8], options: &Remote) -> u64 
         true
     };
     storage.read_ranges(&ranges, 1 << 20, read).unwrap();
-    client.counts().total() - before
+    client.request_counts().total() - before
 }
 
 #[test]
@@ -166,9 +166,9 @@ fn a_second_session_reads_what_the_first_has_left_in_a_folder_and_asks_for_the_s
     let (client, all) = object((12 << 20) + 77);
     let plain = read_in_all_ways(&client, &all, &options());
     assert_eq!(read_in_all_ways(&client, &all, &cached(folder.path())), plain);
-    let before = client.counts();
+    let before = client.request_counts();
     assert_eq!(read_in_all_ways(&client, &all, &cached(folder.path())), 1);
-    let after = client.counts();
+    let after = client.request_counts();
     assert_eq!((after.heads - before.heads, after.bytes_read - before.bytes_read), (1, 0));
     // Blocks of another length are others.
     let other = Remote { block_size: 8 << 10, ..cached(folder.path()) };

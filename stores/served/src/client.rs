@@ -63,12 +63,12 @@ impl ServedClient {
     ///
     /// # Errors
     /// What remains.
-    pub fn call<A: Record + Default>(&self, operation: &str, request: &mut impl Record) -> Result<A> {
+    pub fn call_with_retry<A: Record + Default>(&self, operation: &str, request: &mut impl Record) -> Result<A> {
         self.finish(self.start(operation, request)?, self.reconnect)
     }
 
-    /// As [`ServedClient::call`], trying again for so long at most.
-    pub fn call_within<A: Record + Default>(
+    /// As [`ServedClient::call_with_retry`], trying again for so long at most.
+    pub fn call_with_max_retry_time<A: Record + Default>(
         &self,
         operation: &str,
         request: &mut impl Record,

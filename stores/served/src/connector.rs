@@ -129,7 +129,7 @@ impl Connector for ServedConnector {
             return Err(OpenError::Store(ModelError::Unsupported("writing a file of an h5live server")));
         }
         let tls = match served.is_tls {
-            true => TlsSettings::with_trusted_pem_file(&certificate(&served, options))
+            true => TlsSettings::with_system_and_pem_roots(&certificate(&served, options))
                 .map_err(OpenError::InvalidLocation)?,
             false => TlsSettings::default(),
         };
@@ -138,7 +138,7 @@ impl Connector for ServedConnector {
         let max_answer = how.max_allocation.bytes();
         let client = Arc::new(ServedClient::new(http, &file, max_answer, options.reconnect));
         let opened: SessionAnswer = client
-            .call_within("session", &mut LinksRequest::default(), OPEN_PATIENCE)
+            .call_with_max_retry_time("session", &mut LinksRequest::default(), OPEN_PATIENCE)
             .map_err(|error| OpenError::Store(error.into()))?;
         let capabilities = Capabilities {
             features: opened.features.without(StoreFeatures::MAPS),
@@ -148,8 +148,8 @@ impl Connector for ServedConnector {
         };
         let session = SessionInfo {
             location: Some(at.clone()),
-            vlen_and_reference_sizes: opened.forms,
-            creation_settings: opened.settings.clone(),
+            vlen_and_reference_sizes: opened.vlen_and_reference_sizes,
+            creation_settings: opened.creation_settings.clone(),
             ..SessionInfo::new(SCHEME, how.mode, opened.root, capabilities)
         };
         Ok(Arc::new(ServedStore::new(client, session, &opened)))

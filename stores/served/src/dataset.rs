@@ -61,8 +61,8 @@ impl ServedDataset {
 
     /// What the server has of one chunk.
     fn ask_for_one(&self, coord: &ChunkCoord, part: Option<Range<u64>>) -> Result<ChunkAnswer> {
-        let mut request = self.request(vec![ChunkWanted { coord: coord.clone(), part }]);
-        let answer: ChunksAnswer = self.shared.client().call("chunks", &mut request)?;
+        let mut request = self.request(vec![ChunkWanted { coord: coord.clone(), byte_range: part }]);
+        let answer: ChunksAnswer = self.shared.client().call_with_retry("chunks", &mut request)?;
         let found = answer.chunks.into_iter().next().ok_or_else(|| damaged("an answer without a chunk"))?;
         self.checked(coord, found)
     }
@@ -80,7 +80,7 @@ impl ServedDataset {
         let chunk_bytes = self.spec.lock().chunk_bytes_or_total().unwrap_or(u64::MAX);
         let (mut bytes, mut count) = (0u64, 0);
         for (_, wanted) in wanted.iter().take(BATCH_CHUNKS) {
-            let len = wanted.part.as_ref().map_or(chunk_bytes, |part| part.end.saturating_sub(part.start));
+            let len = wanted.byte_range.as_ref().map_or(chunk_bytes, |part| part.end.saturating_sub(part.start));
             bytes = bytes.saturating_add(len);
             if count > 0 && bytes > BATCH_BYTES {
                 break;
@@ -99,7 +99,7 @@ impl ServedDataset {
         budget: usize,
     ) -> Result<(Option<StoredChunk>, Vec<u8>)> {
         let Some(chunk) = found.chunk else { return Ok((None, Vec::new())) };
-        let part = wanted.part.clone().unwrap_or(0..chunk.size);
+        let part = wanted.byte_range.clone().unwrap_or(0..chunk.size);
         let len = part.end.saturating_sub(part.start);
         let limit = AllocationLimit::new(budget as u64);
         limit.check(len)?;
@@ -143,7 +143,7 @@ impl ChunkStore for ServedDataset {
         let mut skip = 0;
         loop {
             let mut request = IndexRequest { incarnation: self.shared.file_incarnation(), dataset: self.id, skip };
-            let answer: IndexAnswer = self.shared.client().call("index", &mut request)?;
+            let answer: IndexAnswer = self.shared.client().call_with_retry("index", &mut request)?;
             if answer.chunks.is_empty() && !answer.is_end {
                 return Err(damaged("a part of an index without chunks"));
             }
@@ -181,7 +181,8 @@ impl ChunkStore for ServedDataset {
     }
 
     fn read_many(&self, wanted: &[ChunkReadRequest<'_>], budget: usize, each: &ChunkSink<'_>) -> Result<()> {
-        let all = wanted.iter().map(|read| ChunkWanted { coord: read.coord.clone(), part: read.byte_range.clone() });
+        let all =
+            wanted.iter().map(|read| ChunkWanted { coord: read.coord.clone(), byte_range: read.byte_range.clone() });
         let all: Vec<_> = all.enumerate().collect();
         let in_flight = (budget / BATCH_BYTES as usize).clamp(1, MAX_IN_FLIGHT);
         let mut rest = &all[..];

@@ -61,7 +61,7 @@ impl EventBoard {
     }
 
     /// Messages so far.
-    pub fn messages(&self) -> u64 {
+    pub fn message_count(&self) -> u64 {
         self.state.lock().messages
     }
 }
@@ -122,11 +122,11 @@ impl Drop for EventStream {
 async fn follow(client: &ServedClient, board: &EventBoard) {
     let (path, mut last, mut pause) = (client.events_path(), None, MIN_PAUSE);
     loop {
-        let before = board.messages();
+        let before = board.message_count();
         read_stream(client, board, &path, &mut last).await;
         board.state.lock().is_telling = false;
         board.changed.notify_all();
-        pause = if board.messages() == before { (pause * 2).min(MAX_PAUSE) } else { MIN_PAUSE };
+        pause = if board.message_count() == before { (pause * 2).min(MAX_PAUSE) } else { MIN_PAUSE };
         tokio::time::sleep(pause).await;
     }
 }

@@ -60,7 +60,7 @@ impl ObjectCache {
     }
 
     /// The objects that are best asked for with this one. None, if it was known before.
-    pub fn ids_to_fetch_with(&mut self, id: ObjectId, most: usize) -> Vec<ObjectId> {
+    pub fn take_fetch_batch(&mut self, id: ObjectId, most: usize) -> Vec<ObjectId> {
         let mut wanted = vec![id];
         if self.records.contains_key(&id) {
             return wanted;

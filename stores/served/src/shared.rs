@@ -27,13 +27,21 @@ pub(crate) struct ServedShared {
 }
 
 impl ServedShared {
-    pub fn new(client: Arc<ServedClient>, incarnation: u64, is_live: bool) -> Self {
+    pub fn new(client: Arc<ServedClient>, incarnation: u64, is_swmr_read: bool) -> Self {
         let (objects, fetched, known) = Default::default();
-        ServedShared { client, incarnation, is_live, objects, events: Mutex::new(Weak::new()), fetched, known }
+        ServedShared {
+            client,
+            incarnation,
+            is_live: is_swmr_read,
+            objects,
+            events: Mutex::new(Weak::new()),
+            fetched,
+            known,
+        }
     }
 
     /// Whether the session follows a writer.
-    pub fn is_live(&self) -> bool {
+    pub fn is_swmr_read(&self) -> bool {
         self.is_live
     }
 
@@ -62,7 +70,7 @@ impl ServedShared {
     }
 
     fn messages(&self) -> u64 {
-        self.events.lock().upgrade().map_or(0, |stream| stream.board().messages())
+        self.events.lock().upgrade().map_or(0, |stream| stream.board().message_count())
     }
 
     /// What is known of an object, from the server if it is not known.
@@ -76,7 +84,7 @@ impl ServedShared {
                 drop(objects);
                 return usable(record);
             }
-            (now, objects.ids_to_fetch_with(id, OBJECTS_AHEAD))
+            (now, objects.take_fetch_batch(id, OBJECTS_AHEAD))
         };
         // What is known, and may have changed, is asked for alone.
         let others =
@@ -114,7 +122,7 @@ impl ServedShared {
     fn fetch(&self, ids: Vec<ObjectId>, others: u32) -> Result<Vec<ObjectRecord>> {
         let asked = ids.clone();
         let mut request = ObjectsRequest { incarnation: self.incarnation, ids, others };
-        let answer: ObjectsAnswer = self.client.call("objects", &mut request)?;
+        let answer: ObjectsAnswer = self.client.call_with_retry("objects", &mut request)?;
         let is_asked = answer.objects.iter().zip(&asked).all(|(object, id)| object.id == *id);
         if answer.objects.is_empty() || !is_asked {
             let what = "the server sends objects that nobody asked for";
@@ -124,7 +132,7 @@ impl ServedShared {
         Ok(answer.objects)
     }
 
-    pub fn events(&self) -> Arc<EventStream> {
+    pub fn get_or_start_event_stream(&self) -> Arc<EventStream> {
         let mut events = self.events.lock();
         if let Some(stream) = events.upgrade() {
             return stream;

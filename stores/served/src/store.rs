@@ -57,7 +57,7 @@ impl ServedStore {
     fn ask_session(&self) -> Result<SessionAnswer> {
         // Its body is not looked at, and any message will do.
         let mut request = LinksRequest { incarnation: self.shared.file_incarnation(), ..LinksRequest::default() };
-        Ok(self.shared.client().call("session", &mut request)?)
+        Ok(self.shared.client().call_with_retry("session", &mut request)?)
     }
 }
 
@@ -95,7 +95,7 @@ impl Store for ServedStore {
         }
         let incarnation = self.shared.file_incarnation();
         let mut request = LinksRequest { incarnation, group, name: Some(name.clone()) };
-        let answer: LinksAnswer = self.shared.client().call("links", &mut request)?;
+        let answer: LinksAnswer = self.shared.client().call_with_retry("links", &mut request)?;
         Ok(answer.links.into_iter().find(|link| link.name == *name))
     }
 
@@ -107,7 +107,7 @@ impl Store for ServedStore {
             return Ok(());
         }
         let mut request = LinksRequest { incarnation: self.shared.file_incarnation(), group, name: None };
-        let answer: LinksAnswer = self.shared.client().call("links", &mut request)?;
+        let answer: LinksAnswer = self.shared.client().call_with_retry("links", &mut request)?;
         let _all = answer.links.into_iter().all(each);
         Ok(())
     }
@@ -167,7 +167,7 @@ impl Store for ServedStore {
         while done < elements.len() {
             let asked = &elements[done..elements.len().min(done + at_a_time)];
             let mut request = BlobsRequest { incarnation: self.shared.file_incarnation(), elements: asked.concat() };
-            let answer: BlobsAnswer = self.shared.client().call("blobs", &mut request)?;
+            let answer: BlobsAnswer = self.shared.client().call_with_retry("blobs", &mut request)?;
             if answer.blobs.is_empty() || answer.blobs.len() > asked.len() {
                 let what = "the server sends another number of elements than was asked for";
                 return Err(Error::store(StoreErrorKind::Damaged, std::io::Error::other(what)));
@@ -183,7 +183,7 @@ impl Store for ServedStore {
     fn referent(&self, kind: ReferenceKind, element: &[u8]) -> Result<Option<Referent>> {
         let (incarnation, element) = (self.shared.file_incarnation(), element.to_vec());
         let answer: ReferentAnswer =
-            self.shared.client().call("referent", &mut ReferentRequest { incarnation, kind, element })?;
+            self.shared.client().call_with_retry("referent", &mut ReferentRequest { incarnation, kind, element })?;
         Ok(answer.referent)
     }
 
@@ -193,12 +193,12 @@ impl Store for ServedStore {
         }
         let (incarnation, object) = (self.shared.file_incarnation(), to.object);
         let mut request = ReferenceRequest { incarnation, kind: form.kind, size: form.size, object };
-        let answer: ReferenceAnswer = self.shared.client().call("reference", &mut request)?;
+        let answer: ReferenceAnswer = self.shared.client().call_with_retry("reference", &mut request)?;
         Ok(answer.element)
     }
 
     fn refresh(&self, scope: ObjectScope<'_>) -> Result<()> {
-        if !self.shared.is_live() {
+        if !self.shared.is_swmr_read() {
             return Ok(());
         }
         let ids: Vec<ObjectId> = match scope {
@@ -226,7 +226,7 @@ impl Store for ServedStore {
     }
 
     fn liveness(&self) -> Result<WriterLiveness> {
-        if !self.shared.is_live() {
+        if !self.shared.is_swmr_read() {
             return Ok(WriterLiveness::AtRest);
         }
         let answer = self.ask_session()?;
@@ -242,7 +242,7 @@ impl Store for ServedStore {
     }
 
     fn watch(&self, _: &[ObjectId]) -> Result<Box<dyn Watch>> {
-        Ok(Box::new(ServedWatch::new(self.shared.events())))
+        Ok(Box::new(ServedWatch::new(self.shared.get_or_start_event_stream())))
     }
 
     fn stats(&self) -> Stats {
@@ -275,7 +275,7 @@ impl ServedStore {
     fn ask_for_attributes(&self, object: ObjectId, name: Option<Name>, are_names: bool) -> Result<Vec<AttributeData>> {
         let incarnation = self.shared.file_incarnation();
         let mut request = AttributesRequest { incarnation, object, name, are_names };
-        let answer: AttributesAnswer = self.shared.client().call("attributes", &mut request)?;
+        let answer: AttributesAnswer = self.shared.client().call_with_retry("attributes", &mut request)?;
         Ok(answer.attributes)
     }
 }

@@ -43,7 +43,7 @@ impl DiffCommand {
     pub fn run(self) -> Result<CommandOutcome> {
         let (a, b) = (self.side(&self.a)?, self.side(&self.b)?);
         let tolerance = Tolerance { absolute: self.delta, relative: self.relative };
-        let diff = FileDiff::new(&a, &b, DiffOptions { tolerance, limit: self.limit });
+        let diff = FileDiff::new(&a, &b, DiffOptions { tolerance, max_shown_per_object: self.limit });
         let mut out = StdoutWriter::stdout();
         let bar = progress::bar(diff.paths_of_a().len(), "object");
         let mut found = 0u64;

@@ -2,7 +2,7 @@
 
 use h5live::{Location, Options};
 use h5live_hsds::{HsdsFolderConnector, LastOpenedStore};
-use h5live_output::{SignalActionGuard, on_end_signal};
+use h5live_output::{SignalActionGuard, on_termination_signal};
 
 use crate::error::{Error, Result, error_with_causes};
 
@@ -18,7 +18,7 @@ impl DraftDomain {
     pub fn new(location: &Location) -> Self {
         let opened = LastOpenedStore::default().create_as_drafts();
         let (draft, location) = (opened.clone(), location.clone());
-        let at_end = on_end_signal(move || {
+        let at_end = on_termination_signal(move || {
             if draft.last().is_none() {
                 return;
             }

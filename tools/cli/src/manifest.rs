@@ -48,7 +48,7 @@ impl ManifestCommand {
         out.flush()?;
         let unread = renderer.take_unread();
         for (path, cause) in unread.iter().take(MAX_SHOWN_UNREAD) {
-            let option = if matches!(cause, UnreadCause::Skipped { .. }) { ", as --max-dataset says" } else { "" };
+            let option = if matches!(cause, UnreadCause::TooLarge { .. }) { ", as --max-dataset says" } else { "" };
             eprint_prefixed(format_args!("{}: {path}: {cause}{option}", self.file));
         }
         if unread.len() > MAX_SHOWN_UNREAD {

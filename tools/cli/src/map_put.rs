@@ -26,7 +26,7 @@ const BATCH_PAIRS: usize = 1000;
 pub fn put(at: &MapLocation, keys_and_values: &[String], types: Option<MapSpec>) -> Result<CommandOutcome> {
     let (pairs, rest) = keys_and_values.as_chunks::<2>();
     if let [key] = rest {
-        return Err(at.refused_error(JsonValueError::Member(format!("value of {key}"))));
+        return Err(at.refused_error(JsonValueError::MissingMember(format!("value of {key}"))));
     }
     let found = || words_types(pairs);
     let put = |file: &File| {
@@ -135,7 +135,7 @@ fn json_pair(at: &MapLocation, line: &str) -> Result<[Json; 2]> {
     let mut json: Json = serde_json::from_str(line).map_err(wrong)?;
     let mut member = |name: &str| {
         let member = json.get_mut(name).map(Json::take);
-        member.ok_or_else(|| at.refused_error(JsonValueError::Member(name.to_owned())))
+        member.ok_or_else(|| at.refused_error(JsonValueError::MissingMember(name.to_owned())))
     };
     Ok([member("key")?, member("value")?])
 }

@@ -9,7 +9,7 @@ use crate::error::Result;
 use crate::from_json::{self, JsonValueError, ResolveReference};
 use crate::model::Datatype;
 use crate::output::StdoutWriter;
-use crate::references::ReferencePaths;
+use crate::references::ReferenceFormatter;
 use crate::value::{self, Value};
 
 /// Prints pairs: for people as `key: value`, for programs as a JSON object per line. At most `limit` of them.
@@ -34,19 +34,19 @@ pub fn print(
 
 /// How pairs are shown.
 pub struct PairFormatter<'a> {
-    references: ReferencePaths<'a>,
+    references: ReferenceFormatter<'a>,
     as_json: bool,
 }
 
 impl<'a> PairFormatter<'a> {
     /// For the maps of a file.
     pub fn new(file: &'a File, as_json: bool) -> Self {
-        PairFormatter { references: ReferencePaths::new(file), as_json }
+        PairFormatter { references: ReferenceFormatter::new(file), as_json }
     }
 
     /// A value.
     pub fn value(&self, value: &Value) -> String {
-        let text = |reference: &Reference| self.references.text(reference);
+        let text = |reference: &Reference| self.references.quoted_text(reference);
         if self.as_json { self.json(value).to_string() } else { value::text(value, &text) }
     }
 

@@ -51,11 +51,11 @@ impl NewOutput {
     /// A new store at a location.
     ///
     /// # Errors
-    /// [`Error::OpenFailed`] if no store can open the location; as [`TempOutput::create_for`].
+    /// [`Error::OpenFailed`] if no store can open the location; as [`TempOutput::reserve_for`].
     pub fn create_for(location: &Location, force: ForceArgs) -> Result<Self> {
         let is_native = open::new_native_file_path(location)?.is_some();
         let unfinished = match open::any_file_path(location)? {
-            Some(path) => Some(Unfinished::File(TempOutput::create_for(&path, force.replaces_file)?)),
+            Some(path) => Some(Unfinished::File(TempOutput::reserve_for(&path, force.replaces_file)?)),
             None => match folder_for(location, force)? {
                 Some(folder) => Some(folder),
                 None => match upload_for(location, force)? {
@@ -121,11 +121,11 @@ impl NewOutput {
         let set = |options: Options, (name, value): &(String, String)| options.setting(name, value);
         let place = match unfinished {
             Unfinished::File(file) => {
-                let place = open::location_of_same_kind(&self.location, file.path())?;
-                place.unwrap_or_else(|| Location::Path(file.path().to_owned()))
+                let place = open::location_of_same_kind(&self.location, file.temp_path())?;
+                place.unwrap_or_else(|| Location::Path(file.temp_path().to_owned()))
             }
             #[cfg(feature = "kv")]
-            Unfinished::Folder(folder) => open::key_value_store_in(folder.path())?,
+            Unfinished::Folder(folder) => open::key_value_store_in(folder.temp_path())?,
             #[cfg(feature = "remote")]
             Unfinished::Upload(upload) => Location::Path(upload.local_path()),
             #[cfg(feature = "hsds")]
@@ -173,7 +173,7 @@ impl NewOutput {
 fn folder_for(location: &Location, force: ForceArgs) -> Result<Option<Unfinished>> {
     let folder = open::folder_of_key_value_store(location)?;
     let created =
-        folder.map(|folder| TempStoreFolder::create_for(&folder, force.replaces_file).map(Unfinished::Folder));
+        folder.map(|folder| TempStoreFolder::reserve_for(&folder, force.replaces_file).map(Unfinished::Folder));
     Ok(created.transpose()?)
 }
 

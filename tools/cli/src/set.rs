@@ -51,7 +51,7 @@ impl SetCommand {
             self.value = Some(read_value(from)?);
         }
         let found: Result<DuplicateCheckedJson, _> = serde_json::from_str(self.text());
-        let DuplicateCheckedJson { value: json, repeated_key } =
+        let DuplicateCheckedJson { value: json, repeated_key_path: repeated_key } =
             found.unwrap_or_else(|_| Json::from(self.text()).into());
         if let Some(key) = repeated_key {
             return Err(self.refused(ChangeRefusal::RepeatedKey(key)));

@@ -12,7 +12,7 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 pub enum Error {
     /// A file cannot be made.
     #[error("{}: {source}", path.display())]
-    Path {
+    Create {
         /// The file.
         path: PathBuf,
         /// The cause.
@@ -34,7 +34,7 @@ pub enum Error {
     },
     /// A file cannot be replaced, for a process writes it.
     #[error("{}: it is not replaced: {source}", path.display())]
-    Held {
+    NotReplaceable {
         /// The file.
         path: PathBuf,
         /// Why.
@@ -42,7 +42,7 @@ pub enum Error {
     },
     /// A store cannot be replaced.
     #[error("{}: {source}", path.display())]
-    Store {
+    StoreNotReplaceable {
         /// The folder.
         path: PathBuf,
         /// Why.

@@ -15,43 +15,43 @@ use crate::unfinished::{check_parent, register_unfinished_path, remove_stale_tem
 pub struct TempStoreFolder {
     path: PathBuf,
     place: PathBuf,
-    replaces_file: bool,
+    replaces_store: bool,
     /// The store that will be replaced. No writer can open it meanwhile.
     replaced: Option<WriterLock>,
 }
 
 impl TempStoreFolder {
-    /// A new folder beside another one, which it replaces if `replaces_file` says so.
+    /// A new folder beside another one, which it replaces if `replaces_store` says so.
     ///
     /// # Errors
-    /// [`Error::Path`] if there is no folder for it; [`Error::Exists`]; [`Error::Store`] if a process writes the store
+    /// [`Error::Create`] if there is no folder for it; [`Error::Exists`]; [`Error::StoreNotReplaceable`] if a process writes the store
     /// that would be replaced, or what is there is no store.
-    pub fn create_for(place: &Path, replaces_file: bool) -> Result<Self> {
+    pub fn reserve_for(place: &Path, replaces_store: bool) -> Result<Self> {
         // A link to a folder stays.
         let place = &*place.canonicalize().unwrap_or_else(|_| place.to_owned());
         let parent = check_parent(place)?;
-        let replaced = claim(place, replaces_file)?;
+        let replaced = claim(place, replaces_store)?;
         remove_stale_temps(parent);
         let path = register_unfinished_path(place);
-        Ok(TempStoreFolder { path, place: place.to_owned(), replaces_file, replaced })
+        Ok(TempStoreFolder { path, place: place.to_owned(), replaces_store, replaced })
     }
 
     /// Its present path.
-    pub fn path(&self) -> &Path {
+    pub fn temp_path(&self) -> &Path {
         &self.path
     }
 
     /// Moves the folder to its final path.
     ///
     /// # Errors
-    /// [`Error::Persist`]; as [`TempStoreFolder::create_for`], if there is a store now that was not there before.
+    /// [`Error::Persist`]; as [`TempStoreFolder::reserve_for`], if there is a store now that was not there before.
     pub fn persist(mut self) -> Result<()> {
         let failed = |source| Error::Persist { path: self.place.clone(), source };
         if self.replaced.is_none() {
             // An empty folder is replaced, and no other one.
             match fs::rename(&self.path, &self.place) {
                 Ok(()) => return Ok(()),
-                Err(_) => self.replaced = claim(&self.place, self.replaces_file)?,
+                Err(_) => self.replaced = claim(&self.place, self.replaces_store)?,
             }
         }
         exchange(&self.path, &self.place).map_err(failed)
@@ -67,15 +67,15 @@ impl Drop for TempStoreFolder {
 }
 
 /// Claims the store in a folder, if there is one and it may be replaced.
-fn claim(place: &Path, replaces_file: bool) -> Result<Option<WriterLock>> {
+fn claim(place: &Path, replaces_store: bool) -> Result<Option<WriterLock>> {
     let is_empty = |folder: &Path| fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_none());
-    match (fs::symlink_metadata(place), replaces_file) {
+    match (fs::symlink_metadata(place), replaces_store) {
         (Err(_), _) => Ok(None),
         (Ok(_), _) if is_empty(place) => Ok(None),
         (Ok(_), false) => Err(Error::Exists { path: place.to_owned() }),
         (Ok(_), true) => {
             let claimed = WriterLock::acquire(place).map(Some);
-            claimed.map_err(|source| Error::Store {
+            claimed.map_err(|source| Error::StoreNotReplaceable {
                 path: place.to_owned(),
                 source: Box::new(h5live::model::Error::from(source).into()),
             })

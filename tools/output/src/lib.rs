@@ -5,7 +5,7 @@
 //!
 //! # let folder = tempfile::tempdir()?;
 //! let place = folder.path().join("run.h5");
-//! let output = TempOutput::create_for(&place, false)?;
+//! let output = TempOutput::reserve_for(&place, false)?;
 //! let file = h5live::File::create(output.path())?;
 //! file.new_dataset::<i32>().shape(&[3]).create("values")?.write(&[1, 2, 3])?;
 //! file.close()?;
@@ -32,6 +32,6 @@ pub use error::{Error, Result};
 #[cfg(feature = "kv")]
 pub use folder::TempStoreFolder;
 pub use scratch::ScratchFolder;
-pub use signals::{SignalActionGuard, on_end_signal, without_ignored_signals};
-pub use temp_output::{TempOutput, claim};
+pub use signals::{SignalActionGuard, on_termination_signal, without_ignored_signals};
+pub use temp_output::{TempOutput, claim_existing_file};
 pub use unfinished::{remove_stale_temps_beside, replace_temp_names};

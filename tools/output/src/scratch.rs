@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use crate::creator_process::CreatorProcess;
 use crate::error::{Error, Result};
 use crate::signals;
-use crate::unfinished::{ENDING, KEPT, remove_stale_temps};
+use crate::unfinished::{ENDING, KEPT_MARKER_FILE, remove_stale_temps};
 
 /// A folder for files that are there only while a command runs.
 #[derive(Debug)]
@@ -20,12 +20,12 @@ impl ScratchFolder {
     /// if `remove_on_signal` says so: commands that end by themselves at a signal need not be ended before.
     ///
     /// # Errors
-    /// [`Error::Path`].
+    /// [`Error::Create`].
     pub fn new(command: &str, remove_on_signal: bool) -> Result<Self> {
         let temporary = std::env::temp_dir();
         remove_stale_temps(&temporary);
         let path = temporary.join(format!(".h5live-{command}.{}{ENDING}", CreatorProcess::this_process()));
-        fs::create_dir_all(&path).map_err(|source| Error::Path { path: path.clone(), source })?;
+        fs::create_dir_all(&path).map_err(|source| Error::Create { path: path.clone(), source })?;
         if remove_on_signal {
             signals::remove_on_signal(&path);
         }
@@ -40,7 +40,7 @@ impl ScratchFolder {
     /// Lets the folder stay; returns where it is.
     pub fn keep(mut self) -> PathBuf {
         // Without it the next command takes the folder for left behind.
-        self.is_kept = fs::write(self.path.join(KEPT), "").is_ok();
+        self.is_kept = fs::write(self.path.join(KEPT_MARKER_FILE), "").is_ok();
         self.path.clone()
     }
 }

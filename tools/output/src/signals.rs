@@ -39,7 +39,7 @@ pub fn cancel_remove_on_signal(path: &Path) {
 pub struct SignalActionGuard(u64);
 
 /// Does something when a signal ends this process. A second signal does not wait for it.
-pub fn on_end_signal(act: impl Fn() + Send + 'static) -> SignalActionGuard {
+pub fn on_termination_signal(act: impl Fn() + Send + 'static) -> SignalActionGuard {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
     left().push(AtEnd::Act(number, Box::new(act)));

@@ -13,7 +13,7 @@ use crate::signals;
 pub const ENDING: &str = ".unfinished";
 
 /// A file in folders that stay.
-pub const KEPT: &str = "kept";
+pub const KEPT_MARKER_FILE: &str = "kept";
 
 /// Bytes of a file's name that the name of its unfinished form repeats: the whole of it must not become too long.
 const MAX_NAME_BYTES: usize = 120;
@@ -30,9 +30,9 @@ pub fn replace_temp_names(text: &str) -> String {
 /// The folder of a file or folder that is to be made.
 ///
 /// # Errors
-/// [`Error::Path`] if there is none.
+/// [`Error::Create`] if there is none.
 pub fn check_parent(path: &Path) -> Result<&Path> {
-    let fault = |source| Error::Path { path: path.to_owned(), source };
+    let fault = |source| Error::Create { path: path.to_owned(), source };
     let folder = folder_of(path);
     match fs::metadata(folder) {
         Err(error) => Err(fault(error)),
@@ -67,7 +67,7 @@ pub fn remove_stale_temps(folder: &Path) {
         let name = entry.file_name();
         let Some(maker) = name.to_str().and_then(maker_of) else { continue };
         let path = entry.path();
-        if !path.join(KEPT).exists() && maker.has_abandoned(&path) {
+        if !path.join(KEPT_MARKER_FILE).exists() && maker.has_abandoned(&path) {
             // If it cannot be removed, it belongs to another process.
             let _ = if path.is_dir() { fs::remove_dir_all(&path) } else { fs::remove_file(&path) };
         }

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use h5live_text::counted::{counted, quoted_name_list};
+use h5live_text::counted::{counted, truncated_quoted_names};
 
 use super::input::InputError;
 use super::row_error::RowError;
@@ -105,7 +105,11 @@ pub enum DatasetProblem {
         given: usize,
     },
     /// The input has columns that the dataset does not have.
-    #[error("{path} has no column {}; its columns are {}", quoted_name_list(missing), quoted_name_list(columns))]
+    #[error(
+        "{path} has no column {}; its columns are {}",
+        truncated_quoted_names(missing),
+        truncated_quoted_names(columns)
+    )]
     NoSuchColumns {
         /// The dataset.
         path: String,

@@ -244,7 +244,7 @@ impl RowColumns {
         out: &mut InputEventSender<'_>,
     ) -> bool {
         let is_numbered = row.value.is_array();
-        let unique = row.repeated_key.map_or(Ok(row.value), |key| Err(RowError::RepeatedKey(key)));
+        let unique = row.repeated_key_path.map_or(Ok(row.value), |key| Err(RowError::RepeatedKey(key)));
         let cells = unique.and_then(|row| named_cells(row, out.row_nesting_depth())).and_then(|cells| {
             if self.names.is_empty() {
                 self.names = cells.iter().map(|(name, _)| name.clone()).collect();

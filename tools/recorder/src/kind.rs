@@ -256,27 +256,27 @@ impl ColumnKind {
         Ok(match self {
             ColumnKind::Integer { size, sign, .. } => {
                 let (low, high) = range(size * 8, sign);
-                let found = number_text::parse_clamped_integer(text.trim(), low, high).ok_or_else(not_a)?;
-                exact(found.value.to_string(), found.is_exact)?;
+                let found = number_text::parse_number_as_clamped_integer(text.trim(), low, high).ok_or_else(not_a)?;
+                exact(found.value.to_string(), found.is_exact_or_rounded_fraction)?;
                 Value::Integer(found.value)
             }
             ColumnKind::Float { size: 2, .. } => {
                 let found = number_text::parse_f16_as_f32(text.trim()).ok_or_else(not_a)?;
-                exact(format!("{:?}", found.value), found.is_exact)?;
+                exact(format!("{:?}", found.value), found.is_exact_or_rounded_fraction)?;
                 Value::Float32(found.value)
             }
             ColumnKind::Float { size: 4, .. } => {
                 let found = number_text::parse_f32(text.trim()).ok_or_else(not_a)?;
-                exact(format!("{:?}", found.value), found.is_exact)?;
+                exact(format!("{:?}", found.value), found.is_exact_or_rounded_fraction)?;
                 Value::Float32(found.value)
             }
             ColumnKind::Float { .. } => {
                 let found = number_text::parse_f64(text.trim()).ok_or_else(not_a)?;
-                exact(format!("{:?}", found.value), found.is_exact)?;
+                exact(format!("{:?}", found.value), found.is_exact_or_rounded_fraction)?;
                 Value::Float64(found.value)
             }
             ColumnKind::Bool | ColumnKind::OptionalBool => Value::Bool(parse_bool(text).ok_or_else(not_a)?),
-            ColumnKind::Time => Value::Integer(utc::parse_timestamp_ns(text).ok_or_else(not_a)?.into()),
+            ColumnKind::Time => Value::Integer(utc::parse_iso8601_ns(text).ok_or_else(not_a)?.into()),
             ColumnKind::Text(_) | ColumnKind::VarText => Value::Text(self.text_value(text, conversion)?),
         })
     }

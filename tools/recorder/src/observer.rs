@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use h5live_text::counted::{counted, quoted_name_list};
+use h5live_text::counted::{counted, truncated_quoted_names};
 
 use super::error::RefusedRow;
 use super::input::HeaderDoubt;
@@ -90,11 +90,11 @@ impl fmt::Display for RecordNotice {
                 write!(f, "it is there already and keeps its layout; {} left out", settings.join(", "))
             }
             RecordNotice::ByPosition { names } => {
-                let names = quoted_name_list(names);
+                let names = truncated_quoted_names(names);
                 write!(f, "the input has no names; its columns are those of the dataset in order: {names}")
             }
             RecordNotice::NamesLeftOut(names) => {
-                let names = quoted_name_list(names);
+                let names = truncated_quoted_names(names);
                 write!(f, "the rows of the dataset have no columns; the names of the header are left out: {names}")
             }
             RecordNotice::DoubtfulHeader(doubt) => {
@@ -106,18 +106,18 @@ impl fmt::Display for RecordNotice {
                     f,
                     "columns of integers are stored as f64, because {rows} came in the first second, and later ones may have \
                      fractions: {} (--types {first}=i64 stores integers)",
-                    quoted_name_list(names)
+                    truncated_quoted_names(names)
                 )
             }
             RecordNotice::Units { attributes, left_out } => {
                 f.write_str("row 1 has the units of the columns (--no-units makes it a row)")?;
                 if !attributes.is_empty() {
-                    write!(f, "; attributes: {}", quoted_name_list(attributes))?;
+                    write!(f, "; attributes: {}", truncated_quoted_names(attributes))?;
                 }
                 if left_out.is_empty() {
                     Ok(())
                 } else {
-                    write!(f, "; left out: those of {}", quoted_name_list(left_out))
+                    write!(f, "; left out: those of {}", truncated_quoted_names(left_out))
                 }
             }
             RecordNotice::Preamble { lines, attribute } => {

@@ -434,7 +434,7 @@ fn infer<'a>(cells: impl Iterator<Item = &'a InputCell> + Clone, rules: &InferRu
     let empty = cells.clone().any(|cell| *cell == InputCell::Empty);
     let all_empty = cells.clone().all(|cell| *cell == InputCell::Empty);
     let may_be_integers = !empty || rules.has_integer_for_empty && !all_empty;
-    let is_time = |cell: &InputCell| cell.text().is_none_or(|text| utc::parse_timestamp_ns(text).is_some());
+    let is_time = |cell: &InputCell| cell.text().is_none_or(|text| utc::parse_iso8601_ns(text).is_some());
     if may_be_integers && all(|text| text.parse::<i64>().is_ok()) {
         ColumnKind::I64
     } else if may_be_integers && all(|text| text.parse::<u64>().is_ok()) {

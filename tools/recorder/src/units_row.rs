@@ -30,8 +30,7 @@ pub fn find_in_first_row(rows: &[InputRow], columns: usize, is_text: impl Fn(usi
     let Some(first) = first.filter(|cells| cells.len() == columns) else { return UnitsRow::Absent };
     let units: Vec<_> = first.iter().map(|cell| cell.text().map(|text| text.trim().to_owned())).collect();
     let is_unit = |(at, unit): (usize, &Option<String>)| {
-        unit.as_ref()
-            .is_none_or(|unit| !is_text(at) && !first[at].is_number() && utc::parse_timestamp_ns(unit).is_none())
+        unit.as_ref().is_none_or(|unit| !is_text(at) && !first[at].is_number() && utc::parse_iso8601_ns(unit).is_none())
     };
     let is_known = |unit: &&String| !unit.is_empty() && !NO_VALUES.contains(&&*unit.to_lowercase());
     if !units.iter().enumerate().all(is_unit) || !units.iter().flatten().any(|unit| is_known(&unit)) {
@@ -40,7 +39,7 @@ pub fn find_in_first_row(rows: &[InputRow], columns: usize, is_text: impl Fn(usi
     let others = rows.filter_map(|row| row.cells.as_deref().ok()).filter(|cells| cells.len() == columns);
     let others: Vec<_> = others.collect();
     let is_value =
-        |cell: &InputCell| cell.is_number() || cell.text().is_some_and(|text| utc::parse_timestamp_ns(text).is_some());
+        |cell: &InputCell| cell.is_number() || cell.text().is_some_and(|text| utc::parse_iso8601_ns(text).is_some());
     let with_unit = || (0..columns).filter(|at| units[*at].is_some());
     let fits = |cells: &&[InputCell]| with_unit().all(|at| cells[at] == InputCell::Empty || is_value(&cells[at]));
     let count = |at: usize| others.iter().filter(|cells| is_value(&cells[at])).count();

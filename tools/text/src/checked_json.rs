@@ -15,12 +15,12 @@ pub struct DuplicateCheckedJson {
     /// The value.
     pub value: Json,
     /// The first key that an object in it has twice, with those that lead to it: `object.key`.
-    pub repeated_key: Option<String>,
+    pub repeated_key_path: Option<String>,
 }
 
 impl From<Json> for DuplicateCheckedJson {
     fn from(value: Json) -> Self {
-        DuplicateCheckedJson { value, repeated_key: None }
+        DuplicateCheckedJson { value, repeated_key_path: None }
     }
 }
 
@@ -66,10 +66,10 @@ impl<'de> Visitor<'de> for CheckedVisitor {
     fn visit_seq<A: SeqAccess<'de>>(self, mut elements: A) -> Result<DuplicateCheckedJson, A::Error> {
         let (mut values, mut repeated_key) = (Vec::new(), None);
         while let Some(element) = elements.next_element::<DuplicateCheckedJson>()? {
-            repeated_key = repeated_key.or(element.repeated_key);
+            repeated_key = repeated_key.or(element.repeated_key_path);
             values.push(element.value);
         }
-        Ok(DuplicateCheckedJson { value: Json::Array(values), repeated_key })
+        Ok(DuplicateCheckedJson { value: Json::Array(values), repeated_key_path: repeated_key })
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<DuplicateCheckedJson, A::Error> {
@@ -80,11 +80,11 @@ impl<'de> Visitor<'de> for CheckedVisitor {
                 return Ok(Json::Number(number).into());
             }
             let member = members.next_value::<DuplicateCheckedJson>()?;
-            let within = || member.repeated_key.as_ref().map(|inner| format!("{key}.{inner}"));
+            let within = || member.repeated_key_path.as_ref().map(|inner| format!("{key}.{inner}"));
             repeated_key = repeated_key.or_else(within).or_else(|| values.contains_key(&key).then(|| key.clone()));
             values.insert(key, member.value);
         }
-        Ok(DuplicateCheckedJson { value: Json::Object(values), repeated_key })
+        Ok(DuplicateCheckedJson { value: Json::Object(values), repeated_key_path: repeated_key })
     }
 }
 
@@ -98,7 +98,7 @@ mod tests {
 
     #[test]
     fn a_key_that_is_there_twice_is_found_wherever_it_is() {
-        let found = |json: &str| checked(json).repeated_key;
+        let found = |json: &str| checked(json).repeated_key_path;
         assert_eq!(found("{\"a\": 1, \"b\": null, \"a\": 2}").as_deref(), Some("a"));
         assert_eq!(found("{\"a\": {\"x\": true, \"x\": true}}").as_deref(), Some("a.x"));
         assert_eq!(found("[1, {\"b\": [{\"\\u0061\": \"\", \"a\": 1e400}]}]").as_deref(), Some("b.a"));

@@ -12,16 +12,16 @@ use h5live::model::{CompoundType, Datatype, Name, ReferenceType, VarLenKind};
 pub enum JsonValueError {
     /// It is of another kind.
     #[error("{0} is not a value of type {1}")]
-    Kind(String, String),
+    WrongType(String, String),
     /// It is one value, where there are several.
     #[error("{0} is not a list of values")]
-    NoList(String),
+    NotAList(String),
     /// A compound lacks a member.
     #[error("the member {0:?} is missing")]
-    Member(String),
+    MissingMember(String),
     /// An array has another shape.
     #[error("{} instead of {wanted}", counted(*found, "value"))]
-    Count {
+    WrongCount {
         /// Values given.
         found: usize,
         /// Elements there are.
@@ -43,7 +43,7 @@ pub type ResolveReference<'a> = &'a dyn Fn(&ReferenceType, &Json) -> Option<Valu
 /// # Errors
 /// [`JsonValueError`].
 pub fn value_from_json(datatype: &Datatype, json: &Json, refer: ResolveReference<'_>) -> Result<Value, JsonValueError> {
-    let refused = || JsonValueError::Kind(json.to_string(), datatype.to_string());
+    let refused = || JsonValueError::WrongType(json.to_string(), datatype.to_string());
     let found = match (datatype, json) {
         (Datatype::Integer(_) | Datatype::Bitfield(_) | Datatype::Time(_), _) => integer(json),
         (Datatype::Float(_), Json::Null) => Some(Value::Float64(f64::NAN)),
@@ -95,8 +95,8 @@ fn integer(json: &Json) -> Option<Value> {
     match json {
         Json::Number(number) => {
             let text = number.to_string();
-            match number_text::parse_clamped_integer(&text, i128::MIN, i128::MAX)? {
-                found if found.is_exact => Some(Value::Integer(found.value)),
+            match number_text::parse_number_as_clamped_integer(&text, i128::MIN, i128::MAX)? {
+                found if found.is_exact_or_rounded_fraction => Some(Value::Integer(found.value)),
                 // With a fraction that a float keeps, so that it is seen to be lost.
                 _ => number.as_f64().filter(|float| float.fract() != 0.0).map(Value::Float64),
             }
@@ -113,7 +113,7 @@ fn float(text: &str) -> Option<Value> {
     let found = number_text::parse_f64(text)?;
     match text.parse::<i128>() {
         Ok(integer) if integer != 0 => Some(Value::Integer(integer)),
-        _ => found.is_exact.then_some(Value::Float64(found.value)),
+        _ => found.is_exact_or_rounded_fraction.then_some(Value::Float64(found.value)),
     }
 }
 
@@ -124,8 +124,8 @@ fn nested(dims: &[u32], base: &Datatype, json: &Json, refer: ResolveReference<'_
             let values = values.iter().map(|json| nested(inner, base, json, refer));
             Ok(Value::List(values.collect::<Result<_, _>>()?))
         }
-        Json::Array(values) => Err(JsonValueError::Count { found: values.len(), wanted: (*length).into() }),
-        _ => Err(JsonValueError::NoList(json.to_string())),
+        Json::Array(values) => Err(JsonValueError::WrongCount { found: values.len(), wanted: (*length).into() }),
+        _ => Err(JsonValueError::NotAList(json.to_string())),
     }
 }
 
@@ -137,7 +137,7 @@ fn members(compound: &CompoundType, json: &Json, refer: ResolveReference<'_>) ->
             Json::Array(values) => values.get(i),
             _ => None,
         };
-        let found = found.ok_or(JsonValueError::Member(name))?;
+        let found = found.ok_or(JsonValueError::MissingMember(name))?;
         Ok((Name::clone(&member.name), value_from_json(&member.datatype, found, refer)?))
     };
     match json {
@@ -145,7 +145,7 @@ fn members(compound: &CompoundType, json: &Json, refer: ResolveReference<'_>) ->
         Json::Array(values) if values.len() > compound.members.len() => {}
         _ => return Ok(Value::Compound(compound.members.iter().enumerate().map(member).collect::<Result<_, _>>()?)),
     }
-    Err(JsonValueError::Kind(json.to_string(), "compound".to_owned()))
+    Err(JsonValueError::WrongType(json.to_string(), "compound".to_owned()))
 }
 
 /// The elements of an array of `dims` (`[rank]`, elements), in row-major order, that lists within lists stand for.
@@ -178,8 +178,8 @@ fn flatten(
         Json::Array(rows) if rows.len() as u64 == *length => {
             rows.iter().try_for_each(|row| flatten(datatype, inner, row, refer, values))
         }
-        Json::Array(rows) => Err(JsonValueError::Count { found: rows.len(), wanted: *length }),
-        _ => Err(JsonValueError::NoList(json.to_string())),
+        Json::Array(rows) => Err(JsonValueError::WrongCount { found: rows.len(), wanted: *length }),
+        _ => Err(JsonValueError::NotAList(json.to_string())),
     }
 }
 
@@ -224,8 +224,8 @@ mod tests {
         assert_eq!(parsed("u8", "\"x\"").unwrap_err().to_string(), "\"x\" is not a value of type u8");
         let one = parsed("compound(1){a@0:u8}", "5").unwrap_err();
         assert_eq!(one.to_string(), "5 is not a value of type compound(1){a@0:u8}");
-        assert!(matches!(parsed("array[2]<u8>", "[1]"), Err(JsonValueError::Count { found: 1, wanted: 2 })));
-        assert!(matches!(parsed("compound(1){a@0:u8}", "{}"), Err(JsonValueError::Member(_))));
+        assert!(matches!(parsed("array[2]<u8>", "[1]"), Err(JsonValueError::WrongCount { found: 1, wanted: 2 })));
+        assert!(matches!(parsed("compound(1){a@0:u8}", "{}"), Err(JsonValueError::MissingMember(_))));
         assert!(matches!(parsed("ref(object)", "\"/a\""), Err(JsonValueError::NoReferent(_))));
         assert!(parsed("compound(1){a@0:u8}", r#"{"a": 1, "b": 2}"#).is_err());
     }

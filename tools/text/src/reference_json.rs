@@ -4,7 +4,7 @@
 use h5live::{File, Reference, Value};
 use serde_json::{Value as Json, json};
 
-use crate::type_parse::unescape;
+use crate::type_parse::unescape_name;
 use h5live::model::escape;
 use h5live::model::{Block, Hyperslab, ObjectId, ReferenceType, Referent, ReferentPart, Selection, Store, UNLIMITED};
 
@@ -36,7 +36,7 @@ pub fn referenced_object_path(json: &Json) -> Option<&str> {
 pub fn reference_from_json(file: &File, form: &ReferenceType, json: &Json, object: ObjectId) -> Option<Value> {
     let part = match (json.get("region"), json.get("attribute")) {
         (Some(region), _) => ReferentPart::Region(parse_selection(region)?),
-        (None, Some(name)) => ReferentPart::Attribute(unescape(name.as_str()?)),
+        (None, Some(name)) => ReferentPart::Attribute(unescape_name(name.as_str()?)),
         (None, None) => ReferentPart::Whole,
     };
     let referent = Referent { file: None, object, part };

@@ -13,15 +13,15 @@ use h5live::model::{Block, Hyperslab, LinkTarget, ObjectId, ObjectKind, Referent
 
 /// Finds the objects to which references lead by the shortest of their paths. For the first reference, all groups of the
 /// file are listed.
-pub struct ReferencePaths<'a> {
+pub struct ReferenceFormatter<'a> {
     file: &'a File,
     paths: OnceCell<HashMap<ObjectId, String>>,
 }
 
-impl<'a> ReferencePaths<'a> {
+impl<'a> ReferenceFormatter<'a> {
     /// The references of a file.
     pub fn new(file: &'a File) -> Self {
-        ReferencePaths { file, paths: OnceCell::new() }
+        ReferenceFormatter { file, paths: OnceCell::new() }
     }
 
     /// The file.
@@ -31,7 +31,7 @@ impl<'a> ReferencePaths<'a> {
 
     /// A reference for people: the path in quotes, with the slice of a region behind it, or as OBJECT@NAME. `null`, if
     /// it leads nowhere; its bytes, if nothing is known of where it leads.
-    pub fn text(&self, reference: &Reference) -> String {
+    pub fn quoted_text(&self, reference: &Reference) -> String {
         match self.known(reference) {
             Some(text) => format!("{text:?}"),
             None if reference.is_null() => "null".to_owned(),
@@ -40,7 +40,7 @@ impl<'a> ReferencePaths<'a> {
     }
 
     /// The same without quotes, and nothing for null.
-    pub fn unquoted_text(&self, reference: &Reference) -> String {
+    pub fn csv_text(&self, reference: &Reference) -> String {
         match self.known(reference) {
             Some(text) => text,
             None if reference.is_null() => String::new(),

@@ -73,7 +73,7 @@ impl TimeColumns {
 fn time_text(time: i128) -> Value {
     match i64::try_from(time) {
         Ok(NO_TIME) => Value::Text(String::new()),
-        Ok(time) => Value::Text(utc::timestamp_ns_text(time)),
+        Ok(time) => Value::Text(utc::iso8601_from_ns(time)),
         Err(_) => Value::Integer(time),
     }
 }

@@ -117,7 +117,7 @@ impl<'a> TypeParser<'a> {
                 let size = self.field("(")?;
                 self.accept(",\"")?;
                 let tag = self.until("\")")?.replace("\\\"", "\"");
-                Some(Datatype::Opaque(OpaqueType { size, tag: unescape(&tag) }))
+                Some(Datatype::Opaque(OpaqueType { size, tag: unescape_name(&tag) }))
             }
             "vlen" => Some(Datatype::VarLen(VarLenType { kind: VarLenKind::Sequence, size: 16, base: self.base()? })),
             "complex" => Some(Datatype::Complex(ComplexType { base: self.base()? })),
@@ -263,7 +263,7 @@ impl<'a> TypeParser<'a> {
         self.accept("{")?;
         let mut members = Vec::new();
         while self.accept("}").is_none() {
-            let name = unescape(self.name('=', |rest| rest.strip_prefix('-').unwrap_or(rest), &[',', '}'])?);
+            let name = unescape_name(self.name('=', |rest| rest.strip_prefix('-').unwrap_or(rest), &[',', '}'])?);
             let negative = self.accept("-").is_some();
             let value: i128 = self.number()?;
             let value = h5live::Value::Integer(if negative { -value } else { value });
@@ -281,7 +281,7 @@ impl<'a> TypeParser<'a> {
         self.accept("){")?;
         let mut members = Vec::new();
         while self.accept("}").is_none() {
-            let name = unescape(self.name('@', |rest| rest, &[':'])?);
+            let name = unescape_name(self.name('@', |rest| rest, &[':'])?);
             let offset = self.number()?;
             self.accept(":")?;
             members.push(CompoundMember { name, offset, datatype: self.datatype()? });
@@ -294,7 +294,7 @@ impl<'a> TypeParser<'a> {
 }
 
 /// Reverses the escaping of a name.
-pub fn unescape(text: &str) -> Name {
+pub fn unescape_name(text: &str) -> Name {
     let mut bytes = Vec::new();
     let mut rest = text.as_bytes();
     while let [first, after @ ..] = rest {

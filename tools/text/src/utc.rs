@@ -18,7 +18,7 @@ pub fn iso8601_seconds(at: SystemTime) -> String {
 }
 
 /// A time of nanoseconds since 1970, with as many digits of a second as it needs: `2026-11-24T19:40:02.5Z`.
-pub fn timestamp_ns_text(nanoseconds: i64) -> String {
+pub fn iso8601_from_ns(nanoseconds: i64) -> String {
     // The years of all such integers are 1677 to 2262, and jiff has them.
     Timestamp::from_nanosecond(nanoseconds.into()).map_or_else(|_| nanoseconds.to_string(), |at| at.to_string())
 }
@@ -26,7 +26,7 @@ pub fn timestamp_ns_text(nanoseconds: i64) -> String {
 /// Nanoseconds since 1970 of a time in ISO 8601: `2026-11-24`, `2026-11-24T19:40`, `2026-11-24 19:40:02.5+01:00`. A time
 /// without a zone is in UTC. `None` if the text is no such time, or says more than nanoseconds, or is not within the
 /// years 1678 to 2261. The smallest integer stands for no time, and is none.
-pub fn parse_timestamp_ns(text: &str) -> Option<i64> {
+pub fn parse_iso8601_ns(text: &str) -> Option<i64> {
     let text = text.trim();
     // The parser takes more: dates and times without separators, and seconds of 60, which it makes 59.
     let is_separator = |at: usize, separator: u8| text.as_bytes().get(at).is_none_or(|byte| *byte == separator);
@@ -58,7 +58,7 @@ mod tests {
     fn times_are_read_as_they_are_shown() {
         for seconds in [0, 1, 951_782_399, 951_868_800, 1_700_000_000, 4_102_444_800, 9_000_000_000] {
             let shown = iso8601_seconds(UNIX_EPOCH + Duration::from_secs(seconds));
-            assert_eq!(parse_timestamp_ns(&shown), Some(seconds as i64 * 1_000_000_000), "{shown}");
+            assert_eq!(parse_iso8601_ns(&shown), Some(seconds as i64 * 1_000_000_000), "{shown}");
         }
         assert_eq!(iso8601_seconds(UNIX_EPOCH + Duration::from_secs(951_825_600)), "2000-02-29T12:00:00Z");
         assert_eq!(iso8601_seconds(UNIX_EPOCH - Duration::from_secs(1)), "1969-12-31T23:59:59Z");
@@ -67,15 +67,15 @@ mod tests {
     #[test]
     fn every_nanosecond_comes_back() {
         for nanoseconds in [i64::MIN + 1, -1, 0, 1, 1_795_521_602_500_000_000, i64::MAX] {
-            let shown = timestamp_ns_text(nanoseconds);
-            assert_eq!(parse_timestamp_ns(&shown), Some(nanoseconds), "{shown}");
+            let shown = iso8601_from_ns(nanoseconds);
+            assert_eq!(parse_iso8601_ns(&shown), Some(nanoseconds), "{shown}");
         }
-        assert_eq!(timestamp_ns_text(1_795_521_602_500_000_000), "2026-11-24T12:00:02.5Z");
+        assert_eq!(iso8601_from_ns(1_795_521_602_500_000_000), "2026-11-24T12:00:02.5Z");
     }
 
     #[test]
     fn zones_and_fractions_count() {
-        let at = |text: &str| parse_timestamp_ns(text).unwrap();
+        let at = |text: &str| parse_iso8601_ns(text).unwrap();
         let noon = at("2026-11-24T12:00:00Z");
         assert_eq!(noon, 1_795_521_600_000_000_000);
         assert_eq!(at("2026-11-24 12:00"), noon);
@@ -114,7 +114,7 @@ mod tests {
             "2026-11-2ü",
             "+026-11-24",
         ] {
-            assert_eq!(parse_timestamp_ns(text), None, "{text}");
+            assert_eq!(parse_iso8601_ns(text), None, "{text}");
         }
     }
 }

@@ -7,8 +7,8 @@ use h5live::Reference;
 use h5live::model::{Datatype, Name, Store};
 
 /// The value of an element; unreadable, if its datatype makes no sense.
-pub fn decode_or_unreadable(datatype: &Datatype, bytes: &[u8], heap: Option<&dyn Store>) -> Value {
-    Value::decode(datatype, bytes, heap).unwrap_or_default()
+pub fn decode_or_unreadable(datatype: &Datatype, bytes: &[u8], store: Option<&dyn Store>) -> Value {
+    Value::decode(datatype, bytes, store).unwrap_or_default()
 }
 
 /// A value as JSON: not-a-number and what cannot be read are null, infinities are `"inf"` and `"-inf"`, and bytes are

@@ -1,5 +1,5 @@
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| {
-    h5live::fuzz::read_file_image(data.to_vec());
+    h5live::fuzz::read_image_objects(data.to_vec());
 });

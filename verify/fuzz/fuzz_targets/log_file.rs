@@ -11,6 +11,6 @@ libfuzzer_sys::fuzz_target!(|data: &[u8]| {
     let Ok(file) = NativeFile::open_storage(storage, &OpenOptions::default()) else { return };
     let Ok(log) = LogStore::open_or_create(Arc::new(file), None, LogOpenRequest::new(Log::default())) else { return };
     if let Ok(file) = File::with_store(Arc::new(log), "log", Options::default()) {
-        h5live::fuzz::read_file(&file);
+        h5live::fuzz::read_objects(&file);
     }
 });

@@ -5,14 +5,14 @@ use std::fs;
 use std::path::Path;
 
 use h5live::{File, UNLIMITED};
-use h5live_log::entry::{Dims, EntryChange, EntryHead};
+use h5live_log::entry::{DimVec, EntryChange, EntryHead};
 
 /// Rows of the datasets in the log.
 const ROWS: u64 = 12;
 
 /// Entries of each kind.
 fn entries() -> Vec<Vec<u8>> {
-    let dims = |dims: &[u64]| Dims::from_slice(dims);
+    let dims = |dims: &[u64]| DimVec::from_slice(dims);
     let changes = [
         (2, EntryChange::Block { start: dims(&[1, 2]), count: dims(&[3, 4]) }),
         (2, EntryChange::Points(vec![1, 2, 3, 4])),
@@ -21,7 +21,7 @@ fn entries() -> Vec<Vec<u8>> {
         (0, EntryChange::EndOfBatch { order: 7, shifts: Vec::new() }),
     ];
     let entry = |(rank, change)| {
-        let head = EntryHead { batch: 1, file: 0, dataset: 1, change, filter: 0, data_len: 24, data_crc: 5 };
+        let head = EntryHead { batch: 1, file: 0, dataset: 1, change, filter_id: 0, data_len: 24, data_crc: 5 };
         let mut bytes = Vec::new();
         head.encode(rank, &mut bytes);
         bytes.resize(head.lengths().len as usize, 3);

@@ -27,7 +27,7 @@ pub(crate) fn decompress(input: &[u8], output: &mut [u8]) -> Result<usize, Filte
 
 /// Appends the zlib stream of the input at a level from 0 to 9.
 pub(crate) fn compress(level: u32, input: &[u8], output: &mut Vec<u8>) -> Result<(), FilterFault> {
-    let invalid = |_| FilterFault::Parameter { index: 0, value: level };
+    let invalid = |_| FilterFault::InvalidParameter { index: 0, value: level };
     let valid = CompressionLvl::new(i32::try_from(level).unwrap_or(i32::MAX)).map_err(invalid)?;
     COMPRESSOR.with_borrow_mut(|state| {
         let (_, compressor) = match state {

@@ -57,5 +57,5 @@ fn a_bucket_of_an_s3_server_passes_the_whole_suite() {
     server.make_bucket(crate::BUCKET);
     let lab = Domains::new(client(&server.client_options()));
     conformance::suite!(called lab);
-    println!("{:?}", lab.client.counts());
+    println!("{:?}", lab.client.request_counts());
 }

@@ -4,7 +4,7 @@ use h5live_model::{
     AttributeData, ByteOrder, Dataspace, Datatype, Mode, ObjectScope, PublishLevel, Sign, Store, StoreErrorKind,
 };
 use h5live_objects::testing::{FaultyProxy, ProxyFaults, S3Server};
-use h5live_objects::{Fetched, GetCondition, ObjectClient, PutCondition};
+use h5live_objects::{GetCondition, GetOutcome, ObjectClient, PutCondition};
 
 use crate::{BUCKET, DOMAIN, append, check_appended, client, create_seen, find, long_lease, objects, open};
 
@@ -21,7 +21,7 @@ fn number(value: u8) -> AttributeData {
 
 /// Somebody else writes the same document anew, with another member, as a service would.
 fn edit(client: &ObjectClient, key: &str) {
-    let Ok(Fetched::Object(found)) = client.get(key, &GetCondition::Always) else { panic!("{key} is there") };
+    let Ok(GetOutcome::Object(found)) = client.get(key, &GetCondition::Always) else { panic!("{key} is there") };
     let mut document: serde_json::Value = serde_json::from_slice(&found.bytes).unwrap();
     document["edited"] = true.into();
     client.put(key, document.to_string(), &PutCondition::Always).unwrap();
@@ -52,7 +52,7 @@ fn check_edit_beneath(client: &ObjectClient) {
     assert_eq!(check_appended(&*data), 2);
     append(&*data, 2).unwrap();
     next.close().unwrap();
-    let Ok(Fetched::Object(found)) = client.get(key_of(".dataset.json"), &GetCondition::Always) else { panic!() };
+    let Ok(GetOutcome::Object(found)) = client.get(key_of(".dataset.json"), &GetCondition::Always) else { panic!() };
     assert!(String::from_utf8_lossy(&found.bytes).contains("edited"), "what another program has added is kept");
 }
 
@@ -72,7 +72,7 @@ fn a_write_whose_answer_was_lost_is_no_change_by_others() {
     let proxy = FaultyProxy::start(server.address(), faults).unwrap();
     // One attempt each: a commit fails often, also after its write.
     let patient = client(&proxy.client_options());
-    let limits = h5live_objects::RequestLimits { attempts: 1, ..*patient.limits() };
+    let limits = h5live_objects::RequestLimits { max_attempts: 1, ..*patient.limits() };
     let store = loop {
         match open(&patient, DOMAIN, Mode::Create, &crate::with_lease(std::time::Duration::from_secs(600), true)) {
             Ok(store) => break store,

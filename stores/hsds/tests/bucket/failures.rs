@@ -11,7 +11,7 @@ use crate::{BUCKET, DOMAIN, append, check_appended, client, create_seen, find, l
 
 fn patient(client: &ObjectClient) -> ObjectClient {
     client.with_limits(RequestLimits {
-        attempts: 14,
+        max_attempts: 14,
         first_pause: Duration::from_millis(2),
         ..RequestLimits::default()
     })
@@ -47,6 +47,11 @@ fn nothing_wrong_is_read_or_written_on_a_server_that_fails_at_random() {
         next.close().unwrap();
         let plain = open(&direct, &domain, Mode::Read, &long_lease()).unwrap();
         assert_eq!(check_appended(&*plain.dataset(find(&plain, "rows").unwrap()).unwrap()), 21);
-        assert!(proxy.failures() > 20, "{} of {} requests failed", proxy.failures(), proxy.requests());
+        assert!(
+            proxy.injected_failure_count() > 20,
+            "{} of {} requests failed",
+            proxy.injected_failure_count(),
+            proxy.request_count()
+        );
     }
 }

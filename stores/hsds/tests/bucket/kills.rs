@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use h5live_model::Mode;
 use h5live_objects::testing::{FaultyProxy, ProxyFaults, S3Server};
-use h5live_objects::{Fetched, GetCondition, ObjectClient, PutCondition};
+use h5live_objects::{GetCondition, GetOutcome, ObjectClient, PutCondition};
 
 use crate::processes::{client_of_test, start_part};
 use crate::steps::{StepReader, StepWriter};
@@ -82,9 +82,9 @@ fn said(process: &mut Child) -> Vec<(String, String)> {
 
 /// Lets a writer make so many requests, and kills it. Returns what it has said when the server has answered all of them.
 fn kill_writer(proxy: &FaultyProxy, requests: u64) -> Vec<(String, String)> {
-    let until = proxy.requests() + requests;
+    let until = proxy.request_count() + requests;
     let mut writer = start_part("kills::writer", &proxy.endpoint(), &[]);
-    while proxy.requests() < until {
+    while proxy.request_count() < until {
         assert!(writer.try_wait().unwrap().is_none(), "a writer has ended: {:?}", said(&mut writer));
         std::thread::sleep(Duration::from_millis(1));
     }
@@ -143,8 +143,8 @@ fn killed_writers_lose_nothing_that_they_committed_and_show_nothing_else() {
 /// All objects with their bytes.
 fn snapshot(client: &ObjectClient) -> BTreeMap<String, Vec<u8>> {
     let bytes = |key: &str| match client.get(key, &GetCondition::Always).unwrap() {
-        Fetched::Object(found) => found.bytes.to_vec(),
-        Fetched::NotModified => panic!("without a condition"),
+        GetOutcome::Object(found) => found.bytes.to_vec(),
+        GetOutcome::NotModified => panic!("without a condition"),
     };
     objects(client).into_iter().map(|(key, _)| (key.clone(), bytes(&key))).collect()
 }

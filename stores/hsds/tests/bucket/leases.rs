@@ -6,7 +6,7 @@ use h5live_hsds::engine::{BucketEngine, BucketOptions};
 use h5live_hsds::{HsdsOpenRequest, HsdsStore};
 use h5live_model::{Error, Mode, ObjectScope, PublishLevel, Store, StoreErrorKind, WriterLiveness};
 use h5live_objects::testing::{FaultyProxy, ProxyFaults, S3Server};
-use h5live_objects::{Fetched, GetCondition, ObjectClient, PutCondition};
+use h5live_objects::{GetCondition, GetOutcome, ObjectClient, PutCondition};
 
 use crate::shared::request;
 use crate::{
@@ -29,8 +29,8 @@ fn is_fenced(error: &Error) -> bool {
 
 fn lease_text(client: &ObjectClient) -> String {
     match client.get(LEASE_KEY, &GetCondition::Always).unwrap() {
-        Fetched::Object(found) => String::from_utf8(found.bytes.to_vec()).unwrap(),
-        Fetched::NotModified => panic!("without a condition"),
+        GetOutcome::Object(found) => String::from_utf8(found.bytes.to_vec()).unwrap(),
+        GetOutcome::NotModified => panic!("without a condition"),
     }
 }
 

@@ -39,7 +39,7 @@ fn reader(client: &ObjectClient) -> HsdsStore {
 #[test]
 fn opening_a_domain_and_listing_its_root_takes_two_requests() {
     let (client, _store) = domain();
-    let before = client.counts().total();
+    let before = client.request_counts().total();
     let reader = reader(&client);
     let mut names = 0;
     let count = &mut |_: Link| {
@@ -48,7 +48,7 @@ fn opening_a_domain_and_listing_its_root_takes_two_requests() {
     };
     reader.for_each_link(reader.session().root, count).unwrap();
     assert_eq!((requests(&reader.request_counts()), names), ((2, 0, 0, 0, 2), 1));
-    assert_eq!(client.counts().total() - before, 2, "each is one request of the object store");
+    assert_eq!(client.request_counts().total() - before, 2, "each is one request of the object store");
 }
 
 #[test]
@@ -56,7 +56,7 @@ fn a_slice_takes_one_request_for_the_dataset_and_its_chunks_in_one_wave() {
     let (client, _store) = domain();
     let reader = reader(&client);
     let id = find(&reader, "rows").unwrap();
-    let before = client.counts().total();
+    let before = client.request_counts().total();
     let read = added(&reader, || {
         let data = reader.dataset(id).unwrap();
         let coords: Vec<ChunkCoord> = (2..9).map(|at| ChunkCoord::new(&[at])).collect();
@@ -68,7 +68,7 @@ fn a_slice_takes_one_request_for_the_dataset_and_its_chunks_in_one_wave() {
         })
         .unwrap();
     });
-    assert_eq!((read, client.counts().total() - before), ((1 + 7, 0, 0, 0, 2), 8));
+    assert_eq!((read, client.request_counts().total() - before), ((1 + 7, 0, 0, 0, 2), 8));
 }
 
 #[test]
@@ -85,9 +85,9 @@ fn an_s3_server_gets_the_requests_that_are_counted() {
     let proxy = FaultyProxy::start(server.address(), ProxyFaults::default()).unwrap();
     let client = client(&proxy.client_options());
     let arrived = |operation: &mut dyn FnMut()| {
-        let before = proxy.requests();
+        let before = proxy.request_count();
         operation();
-        proxy.requests() - before
+        proxy.request_count() - before
     };
     let mut store = None;
     let made = arrived(&mut || store = Some(open(&client, DOMAIN, Mode::CreateNew, &long_lease()).unwrap()));
@@ -112,16 +112,16 @@ fn following_a_dataset_that_has_not_changed_transfers_nothing() {
     let reader = reader(&client);
     let id = find(&reader, "rows").unwrap();
     let data = reader.dataset(id).unwrap();
-    let before = client.counts();
+    let before = client.request_counts();
     assert_eq!(added(&reader, || assert!(!data.refresh().unwrap())), (1, 0, 0, 0, 1));
-    let after = client.counts();
+    let after = client.request_counts();
     assert_eq!((after.gets - before.gets, after.bytes_read - before.bytes_read), (1, 0));
     // Of the lease and the dataset, the first look reads the lease.
     let mut watch = reader.watch(&[id]).unwrap();
-    let before = client.counts().bytes_read;
+    let before = client.request_counts().bytes_read;
     let zero = std::time::Duration::ZERO;
     assert_eq!(watch.wait(zero).unwrap(), WatchEvent::Timeout);
-    assert_eq!(client.counts().bytes_read, before);
+    assert_eq!(client.request_counts().bytes_read, before);
     // A reader that asks again at once makes no request until its pause is over.
     let begin = std::time::Instant::now();
     let ask = || (0..1000).for_each(|_| assert_eq!(watch.wait(zero).unwrap(), WatchEvent::Timeout));

@@ -127,7 +127,7 @@ impl FaultyProxy {
     }
 
     /// Requests so far.
-    pub fn requests(&self) -> u64 {
+    pub fn request_count(&self) -> u64 {
         self.shared.requests.load(Ordering::Relaxed)
     }
 
@@ -153,7 +153,7 @@ impl FaultyProxy {
     }
 
     /// Requests that have failed.
-    pub fn failures(&self) -> u64 {
+    pub fn injected_failure_count(&self) -> u64 {
         self.shared.failures.load(Ordering::Relaxed)
     }
 }

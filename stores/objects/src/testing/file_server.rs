@@ -58,7 +58,7 @@ impl FileServer {
     }
 
     /// Requests so far.
-    pub fn requests(&self) -> u64 {
+    pub fn request_count(&self) -> u64 {
         self.shared.requests.load(Ordering::Relaxed)
     }
 }

@@ -95,11 +95,11 @@ impl S3Server {
     ///
     /// # Panics
     /// If the connection fails.
-    pub fn put_with_header(&self, path: &str, header: &str, body: &[u8]) -> u16 {
+    pub fn put_with_header(&self, path: &str, raw_header_lines: &str, body: &[u8]) -> u16 {
         let mut stream = TcpStream::connect(self.address).expect("the server listens");
         let head = format!(
             "PUT {path} HTTP/1.1\r\nHost: {}\r\nAuthorization: AWS4-HMAC-SHA256 Credential=test/20200101/us-east-1/s3/\
-             aws4_request, SignedHeaders=host, Signature=0\r\n{header}Content-Length: {}\r\nConnection: close\r\n\r\n",
+             aws4_request, SignedHeaders=host, Signature=0\r\n{raw_header_lines}Content-Length: {}\r\nConnection: close\r\n\r\n",
             self.address,
             body.len()
         );

@@ -29,7 +29,7 @@ impl TlsSettings {
     /// # Errors
     /// If they cannot be read, or this was built without TLS.
     #[cfg(feature = "tls")]
-    pub fn with_trusted_pem_file(pem_path: &str) -> Result<Self, String> {
+    pub fn with_system_and_pem_roots(pem_path: &str) -> Result<Self, String> {
         use rustls_platform_verifier::Verifier;
         use std::sync::Arc;
         use tokio_rustls::rustls::pki_types::{CertificateDer, pem::PemObject};
@@ -60,7 +60,7 @@ impl TlsSettings {
     /// # Errors
     /// Always: this was built without TLS.
     #[cfg(not(feature = "tls"))]
-    pub fn with_trusted_pem_file(_pem_path: &str) -> Result<Self, String> {
+    pub fn with_system_and_pem_roots(_pem_path: &str) -> Result<Self, String> {
         Err("h5live+https needs the feature \"served-tls\" or \"remote\", without which this was built".to_owned())
     }
 }

@@ -16,7 +16,7 @@ pub struct ChunkWanted {
     /// The chunk.
     pub coord: ChunkCoord,
     /// Its stored bytes from here to there; `None` for all. An empty part asks where the chunk is.
-    pub part: Option<Range<u64>>,
+    pub byte_range: Option<Range<u64>>,
 }
 
 /// What was found of a chunk.
@@ -46,7 +46,7 @@ message! {
         w.u64("most bytes", &mut this.max_bytes)?;
         wire_list(w, "chunks", 2, &mut this.wanted, ChunkWanted::default, |w, wanted| {
             wire_coord(w, &mut wanted.coord)?;
-            wire_option(w, "is a part", &mut wanted.part, || 0..0, |w, part| {
+            wire_option(w, "is a part", &mut wanted.byte_range, || 0..0, |w, part| {
                 w.u64("start", &mut part.start)?;
                 w.u64("end", &mut part.end)
             })

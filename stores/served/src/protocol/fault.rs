@@ -18,7 +18,7 @@ pub enum ServedErrorKind {
     /// It is no file that can be read.
     NotThisFormat,
     /// The elements lie in raw files, which are not served.
-    RawFiles,
+    RawFilesRefused,
 }
 
 impl ServedErrorKind {
@@ -31,7 +31,7 @@ impl ServedErrorKind {
         (ServedErrorKind::InUse, "in-use"),
         (ServedErrorKind::Unsupported, "unsupported"),
         (ServedErrorKind::NotThisFormat, "not-this-format"),
-        (ServedErrorKind::RawFiles, "raw-files"),
+        (ServedErrorKind::RawFilesRefused, "raw-files"),
     ];
 
     /// The word in the header.

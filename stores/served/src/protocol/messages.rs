@@ -22,7 +22,7 @@ pub struct SessionAnswer {
     /// The root group.
     pub root: ObjectId,
     /// Sizes of elements that lead elsewhere.
-    pub forms: VlenAndReferenceSizes,
+    pub vlen_and_reference_sizes: VlenAndReferenceSizes,
     /// What of the data model it has.
     pub features: StoreFeatures,
     /// Whether chunks come as filters left them.
@@ -30,7 +30,7 @@ pub struct SessionAnswer {
     /// What of a view belongs together.
     pub view: ConsistencyScope,
     /// How the container was made.
-    pub settings: Settings,
+    pub creation_settings: Settings,
     /// Whether somebody may write it.
     pub liveness: WriterLiveness,
     /// Whether its writer died.
@@ -43,11 +43,11 @@ impl Default for SessionAnswer {
             incarnation: 0,
             connector: Name::default(),
             root: no_id(),
-            forms: VlenAndReferenceSizes::default(),
+            vlen_and_reference_sizes: VlenAndReferenceSizes::default(),
             features: StoreFeatures::NONE,
             encoding: ChunkEncodedBy::Pipeline,
             view: ConsistencyScope::Object,
-            settings: Settings::default(),
+            creation_settings: Settings::default(),
             liveness: WriterLiveness::AtRest,
             is_abandoned: false,
         }
@@ -84,7 +84,7 @@ impl Record for SessionAnswer {
         w.u64("incarnation", &mut self.incarnation)?;
         wire_name(w, "connector", &mut self.connector)?;
         wire_id(w, "root", &mut self.root)?;
-        let forms = &mut self.forms;
+        let forms = &mut self.vlen_and_reference_sizes;
         let sizes =
             [&mut forms.vlen, &mut forms.object_reference, &mut forms.region_reference, &mut forms.standard_reference];
         sizes.into_iter().try_for_each(|size| w.u32("size of an element", size))?;
@@ -96,7 +96,7 @@ impl Record for SessionAnswer {
             &[ConsistencyScope::Chunk, ConsistencyScope::Object, ConsistencyScope::Store],
             &mut self.view,
         )?;
-        wire_settings(w, &mut self.settings)?;
+        wire_settings(w, &mut self.creation_settings)?;
         let states = [WriterLiveness::AtRest, WriterLiveness::Live, WriterLiveness::Unknown];
         wire_choice(w, "liveness", &states, &mut self.liveness)?;
         wire_bool(w, "is abandoned", &mut self.is_abandoned)

@@ -129,14 +129,14 @@ fn messages_come_back_from_their_bytes() {
     comes_back(&objects());
     comes_back(&chunks());
     referents().iter().for_each(|answer| drop(comes_back(answer)));
-    let wanted = vec![ChunkWanted { coord: ChunkCoord::new(&[3]), part: Some(1..4) }, ChunkWanted::default()];
+    let wanted = vec![ChunkWanted { coord: ChunkCoord::new(&[3]), byte_range: Some(1..4) }, ChunkWanted::default()];
     comes_back(&ChunksRequest { incarnation: 1, dataset: ObjectId(2), max_bytes: 3, wanted });
     comes_back(&ObjectsRequest { incarnation: 1, ids: vec![ObjectId(1), ObjectId(2)], others: 3 });
     comes_back(&ReferenceRequest { incarnation: 1, kind: ReferenceKind::Object2, size: 12, object: ObjectId(7) });
     comes_back(&ReferenceAnswer { element: vec![1, 2] });
     comes_back(&BlobsAnswer { blobs: vec![vec![], vec![1]] });
     let mut session = SessionAnswer { features: h5live_model::StoreFeatures::all(), ..SessionAnswer::default() };
-    session.settings.set("offset_size", 4);
+    session.creation_settings.set("offset_size", 4);
     comes_back(&session);
 }
 

@@ -41,8 +41,8 @@ impl ReplayCommand {
         let (trace, found) = loaded.map_err(|source| Error::Counterexample { path, source })?;
         let story = CounterexampleLog::new(&trace, &found);
         if let Some(path) = self.svg {
-            let new = TempOutput::create_for(&path, self.force.replaces_file)?;
-            std::fs::write(new.path(), story.to_svg()).map_err(|source| Error::Io { path, source })?;
+            let new = TempOutput::reserve_for(&path, self.force.replaces_file)?;
+            std::fs::write(new.temp_path(), story.to_svg()).map_err(|source| Error::Io { path, source })?;
             new.persist()?;
             return Ok(CommandOutcome::Clean);
         }

@@ -5,7 +5,7 @@ use h5live::{File, Value};
 use crate::error::{Error, FileProblem, Result};
 use crate::model::{ArrayType, Datatype};
 use crate::output::StdoutWriter;
-use crate::references::ReferencePaths;
+use crate::references::ReferenceFormatter;
 use crate::times::TimeColumns;
 use crate::value;
 
@@ -28,7 +28,7 @@ pub enum ValueStyle {
 /// Writes rows of values.
 pub struct ValueWriter<'a> {
     style: ValueStyle,
-    references: ReferencePaths<'a>,
+    references: ReferenceFormatter<'a>,
     times: TimeColumns,
     /// The type of an element, as soon as it is known.
     datatype: Option<Datatype>,
@@ -37,7 +37,7 @@ pub struct ValueWriter<'a> {
 impl<'a> ValueWriter<'a> {
     /// A writer of values of a file.
     pub fn new(style: ValueStyle, file: &'a File) -> Self {
-        ValueWriter { style, references: ReferencePaths::new(file), times: TimeColumns::default(), datatype: None }
+        ValueWriter { style, references: ReferenceFormatter::new(file), times: TimeColumns::default(), datatype: None }
     }
 
     /// The same writer, which shows these integers as times to people, and in CSV.
@@ -114,7 +114,7 @@ impl<'a> ValueWriter<'a> {
     }
 
     fn text(&self, value: &Value) -> String {
-        value::text(value, &|reference| self.references.text(reference))
+        value::text(value, &|reference| self.references.quoted_text(reference))
     }
 
     fn row_cells(&self, rank: usize, value: &Value, cells: &mut Vec<String>) {
@@ -139,7 +139,7 @@ impl<'a> ValueWriter<'a> {
             (_, Value::EnumName(name)) => cells.push(name.to_string()),
             (_, Value::Unreadable) => cells.push(String::new()),
             (_, Value::Bytes(bytes)) => cells.push(value::hex(bytes)),
-            (_, Value::Reference(reference)) => cells.push(self.references.unquoted_text(reference)),
+            (_, Value::Reference(reference)) => cells.push(self.references.csv_text(reference)),
             (_, Value::List(_) | Value::Compound(_)) => {
                 cells.push(value::json_nan_as_null(value, &|reference| self.references.json(reference)).to_string());
             }

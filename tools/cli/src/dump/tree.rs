@@ -7,7 +7,7 @@ use crate::error::{CommandOutcome, Result, error_with_causes};
 use crate::ls::text::{EntryDescriber, EntryDetail, shape_text, shorten};
 use crate::model::{DatasetSpec, Dataspace, ObjectId};
 use crate::output::StdoutWriter;
-use crate::references::ReferencePaths;
+use crate::references::ReferenceFormatter;
 use crate::times::TimeColumns;
 use crate::{open, value};
 
@@ -30,8 +30,9 @@ pub fn print_group_tree(group: &Group, raw_times: bool, out: &mut StdoutWriter) 
     let file = group.file();
     let listing = Listing::from_file(file, group.id(), group.path().as_bytes(), None);
     let describer = EntryDescriber::new(file, EntryDetail { shows_sizes: false, shows_whole_attribute_values: false });
-    let references = ReferencePaths::new(file);
-    let width = listing.lines.iter().map(|line| line.path.chars().count()).filter(|width| *width <= PATH_WIDTH).max();
+    let references = ReferenceFormatter::new(file);
+    let width =
+        listing.lines.iter().map(|line| line.escaped_path.chars().count()).filter(|width| *width <= PATH_WIDTH).max();
     let width = width.unwrap_or(0);
     let mut outcome = CommandOutcome::Clean;
     for line in &listing.lines {
@@ -57,9 +58,9 @@ pub fn print_group_tree(group: &Group, raw_times: bool, out: &mut StdoutWriter) 
                 outcome = CommandOutcome::Findings;
                 format!("(error: {why})")
             }
-            ListingEntry::Plain(..) => describer.text(line),
+            ListingEntry::WithoutValues(..) => describer.text(line),
         };
-        out.line(format_args!("{:width$}  {text}", line.path).to_string().trim_end())?;
+        out.line(format_args!("{:width$}  {text}", line.escaped_path).to_string().trim_end())?;
     }
     Ok(outcome)
 }
@@ -69,7 +70,7 @@ fn head(
     group: &Group,
     id: ObjectId,
     spec: &DatasetSpec,
-    references: &ReferencePaths<'_>,
+    references: &ReferenceFormatter<'_>,
     raw_times: bool,
 ) -> Result<String> {
     if spec.dataspace == Dataspace::Null {
@@ -81,7 +82,7 @@ fn head(
     let values = if counts.contains(&0) { Vec::new() } else { read(&dataset, &ranges)? };
     let shown = nest_next_values(&counts, &mut values.into_iter());
     let shown = if raw_times { shown } else { TimeColumns::of(&dataset).times_to_texts(shown) };
-    let text = value::text(&shown, &|reference| references.text(reference));
+    let text = value::text(&shown, &|reference| references.quoted_text(reference));
     let is_whole = counts == spec.dataspace.dims();
     Ok(match text.strip_suffix(']') {
         Some(text) if !is_whole => format!("{}, ...]", shorten(text, VALUE_WIDTH)),
@@ -90,12 +91,13 @@ fn head(
 }
 
 /// The first pairs of a map; with `...` behind them if there are more.
-fn map_head(group: &Group, id: ObjectId, references: &ReferencePaths<'_>) -> Result<String> {
+fn map_head(group: &Group, id: ObjectId, references: &ReferenceFormatter<'_>) -> Result<String> {
     let Object::Map(map) = group.object_by_id(id, "")? else { return Ok(String::new()) };
     let mut shown = Vec::new();
     for pair in map.pairs(..)?.take(MAX_ELEMENTS as usize) {
         let (key, value) = pair?;
-        let [key, value] = [key, value].map(|value| value::text(&value, &|reference| references.text(reference)));
+        let [key, value] =
+            [key, value].map(|value| value::text(&value, &|reference| references.quoted_text(reference)));
         shown.push(format!("{key}: {value}"));
     }
     let is_whole = map.len()? == shown.len() as u64;

@@ -93,7 +93,8 @@ impl LsCommand {
         if self.attributes == AttributeDetail::None {
             listing.lines.retain(|line| !matches!(line.entry, ListingEntry::Attribute(_)));
         }
-        let width = listing.lines.iter().map(|line| line.path.chars().count()).filter(|w| *w <= PATH_WIDTH).max();
+        let width =
+            listing.lines.iter().map(|line| line.escaped_path.chars().count()).filter(|w| *w <= PATH_WIDTH).max();
         let width = width.unwrap_or(0);
         let detail = EntryDetail {
             shows_sizes: self.long,
@@ -110,7 +111,7 @@ impl LsCommand {
         for line in &listing.lines {
             // The first line is that of the object from which the listing starts.
             let (status, owner) = (status.take(), owner.take());
-            let times = ids.get(&line.path).map(|id| clock.times(&file, *id)).unwrap_or_default();
+            let times = ids.get(&line.escaped_path).map(|id| clock.times(&file, *id)).unwrap_or_default();
             if self.json {
                 let mut described = describer.json(line);
                 times.put_json(&mut described);
@@ -125,7 +126,7 @@ impl LsCommand {
                 let text = format!("{}{}", describer.text(line), times.modified_text());
                 let owner = owner.map_or(String::new(), |owner| format!("  owner={}", escape(owner.as_bytes())));
                 let status = status.map_or(String::new(), |status| format!("  ({})", status.text()));
-                out.line(format_args!("{:width$}  {text}{owner}{status}", line.path))?;
+                out.line(format_args!("{:width$}  {text}{owner}{status}", line.escaped_path))?;
             }
         }
         out.flush()?;

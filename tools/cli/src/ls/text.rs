@@ -6,7 +6,7 @@ use serde_json::{Value as Json, json};
 
 use crate::counted::counted;
 use crate::model::{AttributeData, DatasetSpec, Dataspace, Layout, ObjectId};
-use crate::references::ReferencePaths;
+use crate::references::ReferenceFormatter;
 use crate::value;
 
 use super::filters::{filter_json, storage_text};
@@ -85,23 +85,23 @@ pub struct EntryDetail {
 /// Describes the entries of a listing of a file.
 pub struct EntryDescriber<'a> {
     file: &'a File,
-    references: ReferencePaths<'a>,
+    references: ReferenceFormatter<'a>,
     detail: EntryDetail,
 }
 
 impl<'a> EntryDescriber<'a> {
     /// For the entries of a file.
     pub fn new(file: &'a File, detail: EntryDetail) -> Self {
-        EntryDescriber { file, references: ReferencePaths::new(file), detail }
+        EntryDescriber { file, references: ReferenceFormatter::new(file), detail }
     }
 
     /// An entry for people.
     pub fn text(&self, line: &ListingLine) -> String {
         match &line.entry {
-            ListingEntry::Plain("soft" | "external", target) => format!("-> {target}"),
-            ListingEntry::Plain("hard", first) => format!("= {first}"),
-            ListingEntry::Plain(kind, text) if text == "-" => (*kind).to_owned(),
-            ListingEntry::Plain(kind, text) => format!("{kind} {text}"),
+            ListingEntry::WithoutValues("soft" | "external", target) => format!("-> {target}"),
+            ListingEntry::WithoutValues("hard", first) => format!("= {first}"),
+            ListingEntry::WithoutValues(kind, text) if text == "-" => (*kind).to_owned(),
+            ListingEntry::WithoutValues(kind, text) => format!("{kind} {text}"),
             ListingEntry::Unreadable(why) => format!("cannot be read: {why}"),
             ListingEntry::Dataset(id, spec) => {
                 let DatasetSpec { datatype, dataspace, .. } = &**spec;
@@ -138,28 +138,30 @@ impl<'a> EntryDescriber<'a> {
     /// The value of an attribute as text.
     pub fn value_text(&self, attribute: &AttributeData) -> Option<String> {
         let value = value_of(self.file, attribute)?;
-        Some(value::text(&value, &|reference| self.references.text(reference)))
+        Some(value::text(&value, &|reference| self.references.quoted_text(reference)))
     }
 
     /// An entry for programs.
     pub fn json(&self, line: &ListingLine) -> Json {
         match &line.entry {
-            ListingEntry::Plain(kind @ ("soft" | "external" | "hard"), target) => {
-                json!({ "path": line.path, "kind": kind, "target": target })
+            ListingEntry::WithoutValues(kind @ ("soft" | "external" | "hard"), target) => {
+                json!({ "path": line.escaped_path, "kind": kind, "target": target })
             }
-            ListingEntry::Plain(kind, text) if text == "-" => json!({ "path": line.path, "kind": kind }),
-            ListingEntry::Plain(kind, text) => json!({ "path": line.path, "kind": kind, "type": text }),
-            ListingEntry::Unreadable(why) => json!({ "path": line.path, "kind": "error", "error": why }),
-            ListingEntry::Dataset(id, spec) => self.dataset_json(&line.path, *id, spec),
+            ListingEntry::WithoutValues(kind, text) if text == "-" => {
+                json!({ "path": line.escaped_path, "kind": kind })
+            }
+            ListingEntry::WithoutValues(kind, text) => json!({ "path": line.escaped_path, "kind": kind, "type": text }),
+            ListingEntry::Unreadable(why) => json!({ "path": line.escaped_path, "kind": "error", "error": why }),
+            ListingEntry::Dataset(id, spec) => self.dataset_json(&line.escaped_path, *id, spec),
             ListingEntry::Map(id, spec) => json!({
-                "path": line.path,
+                "path": line.escaped_path,
                 "kind": "map",
                 "key_type": spec.key_type.to_string(),
                 "value_type": spec.value_type.to_string(),
                 "pairs": map_pairs(self.file, *id),
             }),
             ListingEntry::Attribute(attribute) => json!({
-                "path": line.path,
+                "path": line.escaped_path,
                 "kind": "attribute",
                 "type": attribute.datatype.to_string(),
                 "space": space_text(&attribute.dataspace),

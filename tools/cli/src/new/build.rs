@@ -19,7 +19,7 @@ use crate::model::{
     escape,
 };
 use crate::reference_json::{self, parse_u64s_null_unlimited};
-use crate::type_parse::unescape;
+use crate::type_parse::unescape_name;
 use crate::value::Value;
 
 use super::fields::{DescriptionFault, DescriptionFields};
@@ -119,7 +119,7 @@ where
         }
     }
     for (name, json) in json.get("links").and_then(Json::as_object).into_iter().flatten() {
-        for_each_raw_file(&child_path(path, &unescape(name)), json, each)?;
+        for_each_raw_file(&child_path(path, &unescape_name(name)), json, each)?;
     }
     Ok(())
 }
@@ -227,7 +227,7 @@ impl<'a> FileBuilder<'a> {
         let mut json = self.json;
         for name in path.split('/').filter(|name| !name.is_empty()) {
             let links = json.get("links")?.as_object()?;
-            json = links.iter().find(|(key, _)| escape(unescape(key).as_bytes()) == name).map(|(_, json)| json)?;
+            json = links.iter().find(|(key, _)| escape(unescape_name(key).as_bytes()) == name).map(|(_, json)| json)?;
         }
         Some(json)
     }

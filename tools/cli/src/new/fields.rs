@@ -4,7 +4,7 @@ use serde_json::{Map, Value as Json};
 
 use crate::from_json::JsonValueError;
 use crate::reference_json::{parse_selection, parse_u64s_null_unlimited};
-use crate::type_parse::{DatatypeFromText, TypeParseError, unescape};
+use crate::type_parse::{DatatypeFromText, TypeParseError, unescape_name};
 
 use crate::model::{
     AllocationTime, CreationOrder, Dataspace, Datatype, ExternalPiece, FillTime, FilterSpec,
@@ -134,7 +134,7 @@ impl<'a> DescriptionFields<'a> {
         field: &'static str,
     ) -> Result<impl Iterator<Item = (Name, &'a Json)> + 'a, DescriptionFault> {
         let members = self.optional(field, "an object", Json::as_object)?;
-        Ok(members.into_iter().flatten().map(|(name, value)| (unescape(name), value)))
+        Ok(members.into_iter().flatten().map(|(name, value)| (unescape_name(name), value)))
     }
 
     pub fn datatype(&self) -> Result<Datatype, DescriptionFault> {
@@ -200,7 +200,7 @@ impl<'a> DescriptionFields<'a> {
             let size = json.get("size").filter(|size| !size.is_null());
             let offset = json.get("offset").map_or(Some(0), Json::as_u64)?;
             let size = size.map_or(Some(UNLIMITED), Json::as_u64)?;
-            Some(ExternalPiece { name: unescape(json.get("file")?.as_str()?), offset, size })
+            Some(ExternalPiece { name: unescape_name(json.get("file")?.as_str()?), offset, size })
         };
         self.required("files", "files with offset and size", |json| json.as_array()?.iter().map(piece).collect())
     }
@@ -208,8 +208,8 @@ impl<'a> DescriptionFields<'a> {
     pub fn sources(&self) -> Result<Vec<VirtualSource>, DescriptionFault> {
         let source = |json: &Json| {
             Some(VirtualSource {
-                file: unescape(json.get("file")?.as_str()?),
-                dataset: unescape(json.get("dataset")?.as_str()?),
+                file: unescape_name(json.get("file")?.as_str()?),
+                dataset: unescape_name(json.get("dataset")?.as_str()?),
                 source: parse_selection(json.get("source")?)?,
                 target: parse_selection(json.get("target")?)?,
             })

@@ -51,7 +51,7 @@ impl NewCommand {
         let wrong = |fault| Error::InvalidDescription { file: description.cloned(), fault };
         let json: DuplicateCheckedJson =
             serde_json::from_str(&text).map_err(|error| wrong(DescriptionFault::InvalidJson(error)))?;
-        if let Some(key) = json.repeated_key {
+        if let Some(key) = json.repeated_key_path {
             return Err(wrong(DescriptionFault::RepeatedKey(key)));
         }
         self.make(&json.value).map_err(|error| match error {

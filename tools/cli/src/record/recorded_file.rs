@@ -110,7 +110,7 @@ impl RecordedFile {
         // Others may have joined a log.
         let path = path.filter(|path| !is_multi_writer(path));
         // If somebody else has opened it meanwhile, it stays.
-        let claim = |path: PathBuf| Some((h5live_output::claim(&path, true).ok()??, path));
+        let claim = |path: PathBuf| Some((h5live_output::claim_existing_file(&path, true).ok()??, path));
         Ok(path.and_then(claim).is_some_and(|(_claimed, path)| std::fs::remove_file(path).is_ok()))
     }
 }

@@ -19,7 +19,7 @@ use crate::live::processes::interrupt_flag;
 use crate::model::{DatasetSpec, Selection, Store};
 use crate::number_arg::at_least;
 use crate::output::StdoutWriter;
-use crate::references::ReferencePaths;
+use crate::references::ReferenceFormatter;
 use crate::times::TimeColumns;
 use crate::value::{self, Value};
 use crate::wait::{WaitArgs, seconds};
@@ -227,7 +227,7 @@ fn new_rows_as_json(dataset: &Dataset, next: &mut u64, out: &mut StdoutWriter) -
     let rows = row_count(dataset)?;
     let spec = dataset.spec()?;
     let places = dataset.file().store();
-    let references = ReferencePaths::new(dataset.file());
+    let references = ReferenceFormatter::new(dataset.file());
     let mut step = BLOCK_ROWS;
     while *next < rows {
         let end = rows.min(*next + step);

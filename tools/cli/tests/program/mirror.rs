@@ -199,7 +199,7 @@ fn a_mirror_on_a_server_that_fails_has_all_rows_in_the_end() {
     drop(input);
     let output = writer.wait_with_output().unwrap();
     let mirrored = &summary(&output.stdout)["mirror"];
-    println!("{} of {} requests failed: {mirrored}", proxy.failures(), proxy.requests());
+    println!("{} of {} requests failed: {mirrored}", proxy.injected_failure_count(), proxy.request_count());
     assert_eq!((&mirrored["rows"], &mirrored["complete"]), (&2000.into(), &true.into()), "{mirrored}");
     check_equal(folder.path(), &file, &direct);
 }

@@ -84,7 +84,7 @@ fn the_corpus_reads_the_same_from_a_web_server() {
             assert_ne!(wanted, text(&local), "{name} has no raw files");
         }
     });
-    println!("{total} files, {} requests", server.requests());
+    println!("{total} files, {} requests", server.request_count());
     assert_eq!(differing.into_inner().unwrap(), BTreeSet::new(), "files that read otherwise");
     let output = h5live(&["dump", &server.url(WITH_RAW_FILES[1])]);
     let said = String::from_utf8_lossy(&output.stdout);
@@ -112,7 +112,7 @@ fn a_file_is_copied_to_an_s3_server_and_read_there() {
     succeed(&["diff", file, &here]);
     succeed(&["copy", &here, again.to_str().unwrap()]);
     succeed(&["diff", file, again.to_str().unwrap()]);
-    println!("{} of {} requests failed", proxy.failures(), proxy.requests());
+    println!("{} of {} requests failed", proxy.injected_failure_count(), proxy.request_count());
     let said = fail(&["copy", file, &here]);
     assert!(said.contains("s3://bucket/runs/a.h5: the object exists already"), "{said}");
     succeed(&["copy", "--force", file, &here]);
@@ -182,7 +182,7 @@ fn a_domain_in_a_bucket_has_the_commands_that_a_file_has() {
     let said = succeed(&["repair", "--dry-run", &here]);
     assert!(said.contains("closed"), "{said}");
     assert!(succeed(&["acl", "get", &here]).contains("default: read"));
-    println!("{} of {} requests failed", proxy.failures(), proxy.requests());
+    println!("{} of {} requests failed", proxy.injected_failure_count(), proxy.request_count());
     let said = fail(&["copy", file, &here]);
     assert!(said.contains("/home/run exists"), "{said}");
     succeed(&["copy", "--force", file, &here]);

@@ -7,7 +7,7 @@ use serde_json::Value as Json;
 /// A difference between two files.
 pub enum FileDifference {
     /// Something is in one file only; the file's letter, and the kind.
-    Only(char, &'static str),
+    OnlyInOneFile(char, &'static str),
     /// A property, and its value in each file.
     Property(&'static str, String, String),
     /// The value at an index; in each file.
@@ -17,7 +17,7 @@ pub enum FileDifference {
     /// A key of a map, and its value in each file that has the key.
     Pair(Value, Option<Value>, Option<Value>),
     /// The number of different pairs. Not all of them were shown.
-    Pairs(u64),
+    PairCount(u64),
     /// The values cannot be read in one of the files.
     Unreadable(String),
 }
@@ -27,7 +27,7 @@ impl FileDifference {
     pub fn json(&self, path: &str) -> Json {
         let bytes = |reference: &Reference| hex(reference.as_bytes()).into();
         match self {
-            FileDifference::Only(file, kind) => {
+            FileDifference::OnlyInOneFile(file, kind) => {
                 serde_json::json!({"path": path, "only_in": file.to_string(), "kind": kind})
             }
             FileDifference::Property(what, a, b) => {
@@ -46,7 +46,7 @@ impl FileDifference {
                 });
                 line
             }
-            FileDifference::Pairs(count) => serde_json::json!({"path": path, "differing_pairs": count}),
+            FileDifference::PairCount(count) => serde_json::json!({"path": path, "differing_pairs": count}),
             FileDifference::Unreadable(error) => serde_json::json!({"path": path, "unreadable": error}),
         }
     }
@@ -54,7 +54,7 @@ impl FileDifference {
     /// The difference at a path, on one line.
     pub fn text(&self, path: &str) -> String {
         match self {
-            FileDifference::Only(file, kind) => format!("{path}: {kind} in {file} only"),
+            FileDifference::OnlyInOneFile(file, kind) => format!("{path}: {kind} in {file} only"),
             FileDifference::Property(what, a, b) => format!("{path}: {what}: {a} and {b}"),
             FileDifference::Value(at, a, b) if at.is_empty() => format!("{path}: {a} and {b}"),
             FileDifference::Value(at, a, b) => format!("{path}{at:?}: {a} and {b}"),
@@ -65,8 +65,8 @@ impl FileDifference {
                 let file = if a.is_some() { 'A' } else { 'B' };
                 format!("{path}[{key}]: in {file} only")
             }
-            FileDifference::Pairs(1) => format!("{path}: 1 pair differs"),
-            FileDifference::Pairs(count) => format!("{path}: {count} pairs differ"),
+            FileDifference::PairCount(1) => format!("{path}: 1 pair differs"),
+            FileDifference::PairCount(count) => format!("{path}: {count} pairs differ"),
             FileDifference::Unreadable(error) => format!("{path}: {error}"),
         }
     }

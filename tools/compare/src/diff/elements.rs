@@ -34,7 +34,7 @@ pub struct DatasetComparison<'a> {
     fill: Option<(Value, Value)>,
     /// The blocks that one of the sides has written.
     stored: Vec<DatasetBlock>,
-    pub found: ValueDifferences,
+    pub differences: ValueDifferences,
 }
 
 impl<'a> DatasetComparison<'a> {
@@ -60,7 +60,7 @@ impl<'a> DatasetComparison<'a> {
             fill: fill_of(sides.0.1, a).zip(fill_of(sides.1.1, b)),
             sides,
             stored,
-            found,
+            differences: found,
         })
     }
 
@@ -125,7 +125,7 @@ impl<'a> DatasetComparison<'a> {
             values => values?,
         };
         let first = self.index(block);
-        self.found.compare_elements(self.tolerance, (&mine, in_a), (&theirs, in_b), &self.dims, first);
+        self.differences.compare_elements(self.tolerance, (&mine, in_a), (&theirs, in_b), &self.dims, first);
         Ok(true)
     }
 
@@ -134,7 +134,7 @@ impl<'a> DatasetComparison<'a> {
         let Some((a, b)) = &self.fill else { return false };
         let place = (self.index(block), block.element_count());
         let ((_, in_a), (_, in_b)) = self.sides;
-        self.found.compare_repeated_value(self.tolerance, (a, in_a), (b, in_b), &self.dims, place);
+        self.differences.compare_repeated_value(self.tolerance, (a, in_a), (b, in_b), &self.dims, place);
         true
     }
 

@@ -19,13 +19,13 @@ pub struct DiffOptions {
     /// How far numbers may be apart and count as the same.
     pub tolerance: Tolerance,
     /// Differing values of a dataset, an attribute or a map that are shown.
-    pub limit: usize,
+    pub max_shown_per_object: usize,
 }
 
 impl Default for DiffOptions {
     /// Numbers are the same or not; five differing values are shown.
     fn default() -> Self {
-        DiffOptions { tolerance: Tolerance::default(), limit: 5 }
+        DiffOptions { tolerance: Tolerance::default(), max_shown_per_object: 5 }
     }
 }
 
@@ -57,8 +57,8 @@ impl<'a> FileDiff<'a> {
     pub fn differences(&self, path: &str) -> Vec<FileDifference> {
         match (self.a.1.get(path), self.b.1.get(path)) {
             (Some(a), Some(b)) => self.compare((a, self.a.0), (b, self.b.0)),
-            (Some(a), None) => vec![FileDifference::Only('A', a.kind())],
-            (None, Some(b)) => vec![FileDifference::Only('B', b.kind())],
+            (Some(a), None) => vec![FileDifference::OnlyInOneFile('A', a.kind())],
+            (None, Some(b)) => vec![FileDifference::OnlyInOneFile('B', b.kind())],
             (None, None) => Vec::new(),
         }
     }
@@ -70,7 +70,7 @@ impl<'a> FileDiff<'a> {
     ) -> Vec<FileDifference> {
         match (a, b) {
             _ if a.kind() != b.kind() => vec![FileDifference::Property("kind", a.kind().into(), b.kind().into())],
-            (ListingEntry::Plain(_, a), ListingEntry::Plain(_, b)) if a != b => {
+            (ListingEntry::WithoutValues(_, a), ListingEntry::WithoutValues(_, b)) if a != b => {
                 vec![FileDifference::Property("target or type", a.clone(), b.clone())]
             }
             // What is not known is not equal.
@@ -90,7 +90,7 @@ impl<'a> FileDiff<'a> {
                 let map = |side: &DiffSide, id| side.file.root().object_by_id(id, "");
                 let compared = map(in_a, *a).and_then(|a| Ok((a, map(in_b, *b)?))).and_then(|opened| match opened {
                     (Object::Map(a), Object::Map(b)) => {
-                        maps::compare(self.options.tolerance, self.options.limit, (&a, in_a), (&b, in_b))
+                        maps::compare(self.options.tolerance, self.options.max_shown_per_object, (&a, in_a), (&b, in_b))
                     }
                     _ => Ok(vec![FileDifference::Unreadable("no map any more".into())]),
                 });
@@ -114,7 +114,7 @@ impl<'a> FileDiff<'a> {
         let (Ok(first), Ok(second)) = (values(in_a, a), values(in_b, b)) else {
             return vec![FileDifference::Property("type", a.datatype.to_string(), b.datatype.to_string())];
         };
-        let mut found = ValueDifferences::new(self.options.limit);
+        let mut found = ValueDifferences::new(self.options.max_shown_per_object);
         found.compare_elements(self.options.tolerance, (&first, in_a), (&second, in_b), a.dataspace.dims(), 0);
         found.take_differences()
     }
@@ -135,11 +135,11 @@ impl<'a> FileDiff<'a> {
         if spec.dataspace.element_count().is_none_or(|n| n == 0) {
             return Ok(Vec::new());
         }
-        let found = ValueDifferences::new(self.options.limit);
+        let found = ValueDifferences::new(self.options.max_shown_per_object);
         let sides = ((a, in_a), (b, in_b));
         let mut comparison = DatasetComparison::new(self.options.tolerance, sides, (&spec, &other), found)?;
         comparison.run()?;
-        Ok(comparison.found.take_differences())
+        Ok(comparison.differences.take_differences())
     }
 }
 

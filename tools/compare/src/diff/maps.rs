@@ -13,11 +13,11 @@ use super::tolerance::Tolerance;
 /// If a map cannot be read.
 pub fn compare(
     tolerance: Tolerance,
-    limit: usize,
+    max_shown: usize,
     (a, in_a): (&UntypedMap, &DiffSide),
     (b, in_b): (&UntypedMap, &DiffSide),
 ) -> Result<Vec<FileDifference>> {
-    let mut found = PairDifferences { limit, shown: Vec::new(), count: 0 };
+    let mut found = PairDifferences { max_shown, shown: Vec::new(), count: 0 };
     let same_object = |a: &Value, b: &Value| in_a.referenced_path(a) == in_b.referenced_path(b);
     for pair in a.pairs(..)? {
         let (key, value) = pair?;
@@ -45,7 +45,7 @@ fn get(map: &UntypedMap, key: &Value) -> Result<Option<Value>> {
 
 /// The pairs that differ. Some of them are shown.
 struct PairDifferences {
-    limit: usize,
+    max_shown: usize,
     shown: Vec<FileDifference>,
     count: u64,
 }
@@ -53,14 +53,14 @@ struct PairDifferences {
 impl PairDifferences {
     fn add(&mut self, key: Value, a: Option<Value>, b: Option<Value>) {
         self.count += 1;
-        if self.shown.len() < self.limit {
+        if self.shown.len() < self.max_shown {
             self.shown.push(FileDifference::Pair(key, a, b));
         }
     }
 
     fn into_differences(mut self) -> Vec<FileDifference> {
         if self.count > self.shown.len() as u64 {
-            self.shown.push(FileDifference::Pairs(self.count));
+            self.shown.push(FileDifference::PairCount(self.count));
         }
         self.shown
     }

@@ -24,7 +24,7 @@ impl DiffSide {
 
     /// What it has, by path.
     pub fn entries_by_path(&self) -> BTreeMap<&str, &ListingEntry> {
-        self.listing.lines.iter().map(|line| (line.path.as_str(), &line.entry)).collect()
+        self.listing.lines.iter().map(|line| (line.escaped_path.as_str(), &line.entry)).collect()
     }
 
     /// The dataset that was listed; `None` if it has become something else meanwhile.

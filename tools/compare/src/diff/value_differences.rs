@@ -9,15 +9,15 @@ use super::tolerance::Tolerance;
 /// The values that differ. Some of them are shown.
 pub struct ValueDifferences {
     /// Most values that are shown.
-    limit: usize,
+    max_shown: usize,
     shown: Vec<FileDifference>,
     count: u64,
 }
 
 impl ValueDifferences {
     /// None so far.
-    pub fn new(limit: usize) -> Self {
-        ValueDifferences { limit, shown: Vec::new(), count: 0 }
+    pub fn new(max_shown: usize) -> Self {
+        ValueDifferences { max_shown, shown: Vec::new(), count: 0 }
     }
 
     /// Compares elements from `first` on, of an array of `dims`.
@@ -35,7 +35,7 @@ impl ValueDifferences {
                 continue;
             }
             self.count += 1;
-            if self.shown.len() < self.limit {
+            if self.shown.len() < self.max_shown {
                 self.shown.push(FileDifference::Value(position(index, dims), a.clone(), b.clone()));
             }
         }
@@ -54,7 +54,7 @@ impl ValueDifferences {
             return;
         }
         self.count = self.count.saturating_add(count);
-        let room = self.limit.saturating_sub(self.shown.len()).min(usize::try_from(count).unwrap_or(usize::MAX));
+        let room = self.max_shown.saturating_sub(self.shown.len()).min(usize::try_from(count).unwrap_or(usize::MAX));
         let shown =
             (first..).take(room).map(|index| FileDifference::Value(position(index, dims), a.clone(), b.clone()));
         self.shown.extend(shown);

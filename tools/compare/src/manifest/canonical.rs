@@ -13,7 +13,7 @@ pub enum CanonicalError {
     Heap(#[source] Box<dyn std::error::Error + Send + Sync>),
     /// A few elements have more variable-length data than the memory may be filled with.
     #[error("a few elements have more variable-length data than there is room for")]
-    TooMuchData,
+    TooMuchVlenData,
     /// It is not known where a reference leads.
     #[error("it cannot be read where a reference leads")]
     Reference(#[source] Box<dyn std::error::Error + Send + Sync>),
@@ -28,13 +28,13 @@ pub enum CanonicalError {
 }
 
 /// Resolves elements that are places in a heap.
-pub trait HeapResolver {
+pub trait VlenAndReferenceResolver {
     /// The bytes in the heap that a stored variable-length element points to.
-    fn heap(&self, element: &[u8]) -> Result<Vec<u8>, CanonicalError>;
+    fn vlen_bytes(&self, element: &[u8]) -> Result<Vec<u8>, CanonicalError>;
 
     /// The path under which the object that a stored reference points to was listed, and for other kinds than
     /// [`ReferenceKind::Object1`] its file and its part; empty if it leads to nothing that was listed.
-    fn referent(&self, kind: ReferenceKind, reference: &[u8]) -> Result<Vec<u8>, CanonicalError>;
+    fn referent_text(&self, kind: ReferenceKind, reference: &[u8]) -> Result<Vec<u8>, CanonicalError>;
 }
 
 /// How the stored elements of a datatype become their value stream.
@@ -119,7 +119,7 @@ impl CanonicalPlan {
     pub fn canonical_bytes<'a>(
         &self,
         stored: &'a [u8],
-        resolver: &dyn HeapResolver,
+        resolver: &dyn VlenAndReferenceResolver,
     ) -> Result<Cow<'a, [u8]>, CanonicalError> {
         if self.is_verbatim() {
             return Ok(Cow::Borrowed(stored));
@@ -129,7 +129,12 @@ impl CanonicalPlan {
         Ok(Cow::Owned(out))
     }
 
-    fn append(&self, stored: &[u8], places: &dyn HeapResolver, out: &mut Vec<u8>) -> Result<(), CanonicalError> {
+    fn append(
+        &self,
+        stored: &[u8],
+        places: &dyn VlenAndReferenceResolver,
+        out: &mut Vec<u8>,
+    ) -> Result<(), CanonicalError> {
         for element in stored.chunks_exact(self.size.max(1)) {
             for step in &self.steps {
                 let bytes = element.get(step.at..step.at.saturating_add(step.len)).unwrap_or_default();
@@ -147,26 +152,31 @@ impl CanonicalStep {
 }
 
 impl CanonicalOp {
-    fn append(&self, bytes: &[u8], places: &dyn HeapResolver, out: &mut Vec<u8>) -> Result<(), CanonicalError> {
+    fn append(
+        &self,
+        bytes: &[u8],
+        places: &dyn VlenAndReferenceResolver,
+        out: &mut Vec<u8>,
+    ) -> Result<(), CanonicalError> {
         match self {
             CanonicalOp::Verbatim => out.extend_from_slice(bytes),
             CanonicalOp::Reversed => out.extend(bytes.iter().rev()),
             CanonicalOp::WordsReversed => out.extend(bytes.chunks(2).rev().flatten()),
             CanonicalOp::Elements(base) => base.append(bytes, places, out)?,
             CanonicalOp::Text => {
-                let text = if element_count(bytes) == 0 { Vec::new() } else { places.heap(bytes)? };
+                let text = if element_count(bytes) == 0 { Vec::new() } else { places.vlen_bytes(bytes)? };
                 append_text(text.split(|b| *b == 0).next().unwrap_or_default(), out);
             }
             CanonicalOp::Sequence(base) => {
                 let count = element_count(bytes);
-                let sequence = if count == 0 { Vec::new() } else { places.heap(bytes)? };
+                let sequence = if count == 0 { Vec::new() } else { places.vlen_bytes(bytes)? };
                 let expected = u64::from(count) * base.size as u64;
                 let short = CanonicalError::ShortSequence { expected, found: sequence.len() as u64 };
                 let stored = usize::try_from(expected).ok().and_then(|n| sequence.get(..n)).ok_or(short)?;
                 out.extend(u64::from(count).to_le_bytes());
                 base.append(stored, places, out)?;
             }
-            CanonicalOp::Referent(kind) => append_text(&places.referent(*kind, bytes)?, out),
+            CanonicalOp::Referent(kind) => append_text(&places.referent_text(*kind, bytes)?, out),
         }
         Ok(())
     }

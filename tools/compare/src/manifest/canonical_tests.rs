@@ -4,8 +4,8 @@ use h5live::model::{ArrayType, ComplexType, CompoundMember, CompoundType, Refere
 /// A heap whose object 1 is `abc\0d`, and 2 two big-endian 16-bit numbers; one object at address 0x10.
 struct Sample;
 
-impl HeapResolver for Sample {
-    fn heap(&self, element: &[u8]) -> Result<Vec<u8>, CanonicalError> {
+impl VlenAndReferenceResolver for Sample {
+    fn vlen_bytes(&self, element: &[u8]) -> Result<Vec<u8>, CanonicalError> {
         match element.last_chunk().map(|index| u32::from_le_bytes(*index)) {
             Some(1) => Ok(b"abc\0d".to_vec()),
             Some(2) => Ok(vec![1, 2, 3, 4]),
@@ -13,7 +13,7 @@ impl HeapResolver for Sample {
         }
     }
 
-    fn referent(&self, _: ReferenceKind, reference: &[u8]) -> Result<Vec<u8>, CanonicalError> {
+    fn referent_text(&self, _: ReferenceKind, reference: &[u8]) -> Result<Vec<u8>, CanonicalError> {
         Ok(if reference.first() == Some(&0x10) { b"/a".to_vec() } else { Vec::new() })
     }
 }

@@ -13,7 +13,7 @@ use h5live_text::error_with_causes;
 #[derive(Debug)]
 pub struct ListingLine {
     /// The path, escaped.
-    pub path: String,
+    pub escaped_path: String,
     /// The entry.
     pub entry: ListingEntry,
 }
@@ -22,7 +22,7 @@ pub struct ListingLine {
 #[derive(Debug)]
 pub enum ListingEntry {
     /// A kind with nothing but a type column (`-` where it is empty).
-    Plain(&'static str, String),
+    WithoutValues(&'static str, String),
     /// A dataset, to be described and hashed.
     Dataset(ObjectId, Box<DatasetSpec>),
     /// A map, to be described and hashed.
@@ -37,7 +37,7 @@ impl ListingEntry {
     /// The word for what it is.
     pub fn kind(&self) -> &'static str {
         match self {
-            ListingEntry::Plain(kind, _) => kind,
+            ListingEntry::WithoutValues(kind, _) => kind,
             ListingEntry::Dataset(..) => "dataset",
             ListingEntry::Map(..) => "map",
             ListingEntry::Attribute(_) => "attribute",
@@ -192,11 +192,11 @@ impl Listing {
     }
 
     fn push(&mut self, path: &[u8], entry: ListingEntry) {
-        self.lines.push(ListingLine { path: escape(path), entry });
+        self.lines.push(ListingLine { escaped_path: escape(path), entry });
     }
 
     fn plain(&mut self, path: &[u8], kind: &'static str, text: String) -> Option<ListingLevel> {
-        self.push(path, ListingEntry::Plain(kind, text));
+        self.push(path, ListingEntry::WithoutValues(kind, text));
         None
     }
 

@@ -7,4 +7,4 @@ mod render;
 
 pub use columns::{space_text, storage_text};
 pub use listing::{Listing, ListingEntry, ListingLine};
-pub use render::{ManifestRenderer, ReadValues, UnreadCause};
+pub use render::{ManifestRenderer, ReadRawElements, UnreadCause};

@@ -17,7 +17,7 @@ use sha2::{Digest, Sha256};
 
 use crate::block::{DatasetBlock, split_into_blocks};
 
-use super::canonical::{CanonicalError, CanonicalPlan, HeapResolver};
+use super::canonical::{CanonicalError, CanonicalPlan, VlenAndReferenceResolver};
 use super::columns::{space_text, storage_text};
 use super::listing::{Listing, ListingEntry};
 
@@ -33,13 +33,13 @@ const HEAP_ELEMENTS: usize = 4 << 10;
 const HEAP_BYTES: u64 = 512 << 20;
 
 /// Reads the stored elements of a dataset under a selection.
-pub type ReadValues<'a> = Box<dyn Fn(ObjectId, &Selection) -> Result<Vec<u8>, UnreadCause> + 'a>;
+pub type ReadRawElements<'a> = Box<dyn Fn(ObjectId, &Selection) -> Result<Vec<u8>, UnreadCause> + 'a>;
 
 /// Why something was not read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum UnreadCause {
     /// It is larger than what is read.
-    Skipped {
+    TooLarge {
         /// Its bytes; the largest number if they do not fit.
         bytes: u64,
         /// Most bytes.
@@ -58,7 +58,7 @@ impl UnreadCause {
     /// same line.
     fn column(&self) -> String {
         let word = match self {
-            UnreadCause::Skipped { .. } => "skipped",
+            UnreadCause::TooLarge { .. } => "skipped",
             UnreadCause::Unreadable(_) => "unreadable",
         };
         format!("{word}:{}", unique_text())
@@ -68,7 +68,7 @@ impl UnreadCause {
 impl fmt::Display for UnreadCause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            UnreadCause::Skipped { bytes, limit } => {
+            UnreadCause::TooLarge { bytes, limit } => {
                 write!(f, "not read: {bytes} bytes are more than {limit}")
             }
             UnreadCause::Unreadable(why) => f.write_str(why),
@@ -86,7 +86,7 @@ fn unique_text() -> String {
 pub struct ManifestRenderer<'a> {
     store: &'a dyn Store,
     listing: &'a Listing,
-    read: ReadValues<'a>,
+    read: ReadRawElements<'a>,
     /// Most bytes of a dataset or attribute that are read.
     limit: u64,
     /// What may be allocated at once.
@@ -99,7 +99,7 @@ pub struct ManifestRenderer<'a> {
 
 impl<'a> ManifestRenderer<'a> {
     /// A renderer of a listing of `store`. It reads datasets of at most `max_dataset_bytes` bytes, with `read`.
-    pub fn new(store: &'a dyn Store, listing: &'a Listing, max_dataset_bytes: u64, read: ReadValues<'a>) -> Self {
+    pub fn new(store: &'a dyn Store, listing: &'a Listing, max_dataset_bytes: u64, read: ReadRawElements<'a>) -> Self {
         let (allocation, left) = (AllocationLimit::default(), Cell::new(0));
         ManifestRenderer {
             store,
@@ -156,9 +156,9 @@ impl<'a> ManifestRenderer<'a> {
     /// The lines in order, without their ends.
     pub fn lines(&self) -> impl Iterator<Item = String> + '_ {
         self.listing.lines.iter().map(|line| {
-            let path = &line.path;
+            let path = &line.escaped_path;
             match &line.entry {
-                ListingEntry::Plain(kind, text) => format!("{path}\t{kind}\t{text}\t-\t-\t-"),
+                ListingEntry::WithoutValues(kind, text) => format!("{path}\t{kind}\t{text}\t-\t-\t-"),
                 ListingEntry::Unreadable(why) => {
                     let column = self.column(path, Err(UnreadCause::Unreadable(why.clone())));
                     format!("{path}\terror\t-\t-\t-\t{column}")
@@ -312,7 +312,7 @@ impl<'a> ManifestRenderer<'a> {
         if elements != Some(0) {
             let bytes = elements.and_then(|n| n.checked_mul(u64::from(datatype.size()))).unwrap_or(u64::MAX);
             if bytes > self.limit {
-                return Err(UnreadCause::Skipped { bytes, limit: self.limit });
+                return Err(UnreadCause::TooLarge { bytes, limit: self.limit });
             }
             feed(&CanonicalPlan::for_datatype(datatype), &mut sha)?;
         }
@@ -335,15 +335,15 @@ impl<'a> ManifestRenderer<'a> {
     }
 }
 
-impl HeapResolver for ManifestRenderer<'_> {
-    fn heap(&self, element: &[u8]) -> Result<Vec<u8>, CanonicalError> {
+impl VlenAndReferenceResolver for ManifestRenderer<'_> {
+    fn vlen_bytes(&self, element: &[u8]) -> Result<Vec<u8>, CanonicalError> {
         let bytes = read_blob(self.store, element).map_err(|error| CanonicalError::Heap(Box::new(error)))?;
-        let left = self.left.get().checked_sub(bytes.len() as u64).ok_or(CanonicalError::TooMuchData)?;
+        let left = self.left.get().checked_sub(bytes.len() as u64).ok_or(CanonicalError::TooMuchVlenData)?;
         self.left.set(left);
         Ok(bytes)
     }
 
-    fn referent(&self, kind: ReferenceKind, reference: &[u8]) -> Result<Vec<u8>, CanonicalError> {
+    fn referent_text(&self, kind: ReferenceKind, reference: &[u8]) -> Result<Vec<u8>, CanonicalError> {
         let referent = self.store.referent(kind, reference);
         if kind == ReferenceKind::Object1 {
             let object = referent.ok().flatten().filter(|to| to.file.is_none() && self.store.kind(to.object).is_ok());

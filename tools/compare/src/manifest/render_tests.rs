@@ -137,7 +137,7 @@ fn what_has_no_hash_says_why() {
     let feed = |_: &CanonicalPlan, _: &mut Sha256| -> Result<(), UnreadCause> { panic!("there is nothing to feed") };
     assert_eq!(renderer.hash(&u16be(), &Dataspace::Null, feed), Ok(sha(b"")));
     let space = |dims: &[u64]| Dataspace::Simple(Shape::fixed(dims));
-    let skipped = |bytes| Err(UnreadCause::Skipped { bytes, limit: LIMIT });
+    let skipped = |bytes| Err(UnreadCause::TooLarge { bytes, limit: LIMIT });
     assert_eq!(renderer.hash(&u16be(), &space(&[(2 << 30) + 1]), feed), skipped((4 << 30) + 2));
     assert_eq!(renderer.hash(&u16be(), &space(&[u64::MAX, 3]), feed), skipped(u64::MAX));
     let unreadable = UnreadCause::Unreadable("why".to_owned());

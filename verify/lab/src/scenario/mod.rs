@@ -142,7 +142,7 @@ impl Scenario {
             _ => &[self.name],
         };
         if let Some(path) = &native {
-            h5live_output::claim(path, self.force.replaces_file)?;
+            h5live_output::claim_existing_file(path, self.force.replaces_file)?;
         }
         let mut clean = true;
         for name in names.iter().filter(|name| native.is_some() || self.name != ScenarioName::All || name.is_portable())

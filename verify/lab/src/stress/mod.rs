@@ -107,7 +107,7 @@ impl Stress {
             (Some(_), None) => {
                 // A run without cells makes its store itself.
                 if let Some(path) = self.path()? {
-                    h5live_output::claim(&path, self.force.replaces_file)?;
+                    h5live_output::claim_existing_file(&path, self.force.replaces_file)?;
                 }
                 self.go()
             }

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::time::SystemTime;
 
 use h5live_model::Result;
-use h5live_objects::{Fetched, GetCondition, ObjectBytes, ObjectClient, ObjectErrorKind, PutCondition};
+use h5live_objects::{GetCondition, GetOutcome, ObjectBytes, ObjectClient, ObjectErrorKind, PutCondition};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 
@@ -58,8 +58,8 @@ fn claim_key(prefix: &str) -> String {
 
 fn get(client: &ObjectClient, key: &str) -> Result<Option<ObjectBytes>> {
     match client.get(key, &GetCondition::Always) {
-        Ok(Fetched::Object(found)) => Ok(Some(found)),
-        Ok(Fetched::NotModified) => Ok(None),
+        Ok(GetOutcome::Object(found)) => Ok(Some(found)),
+        Ok(GetOutcome::NotModified) => Ok(None),
         Err(error) if error.kind == ObjectErrorKind::NotThere => Ok(None),
         Err(error) => Err(error.into()),
     }

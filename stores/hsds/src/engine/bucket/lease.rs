@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use h5live_model::Result;
 use h5live_objects::{
-    Fetched, GetCondition, ObjectBytes, ObjectChangeTag, ObjectClient, ObjectError, ObjectErrorKind, PutCondition,
+    GetCondition, GetOutcome, ObjectBytes, ObjectChangeTag, ObjectClient, ObjectError, ObjectErrorKind, PutCondition,
     RequestLimits,
 };
 use parking_lot::{Condvar, Mutex, MutexGuard};
@@ -86,7 +86,11 @@ pub fn key_in_domain(domain: &str, name: &str) -> String {
 /// The longest time of all attempts of a change of a session whose leases hold so long.
 pub fn limits_for_lease_ttl(limits: &RequestLimits, period: Duration) -> RequestLimits {
     let part = clamp_lease_ttl(period) / 3;
-    RequestLimits { attempt_time: limits.attempt_time.min(part), total_time: limits.total_time.min(part), ..*limits }
+    RequestLimits {
+        attempt_timeout: limits.attempt_timeout.min(part),
+        retry_timeout: limits.retry_timeout.min(part),
+        ..*limits
+    }
 }
 
 impl WriterLease {
@@ -159,8 +163,8 @@ impl WriterLease {
             held.tag.clone()
         };
         match self.0.client.get(&self.0.key, &GetCondition::NotMatching(tag)) {
-            Ok(Fetched::NotModified) => Ok(()),
-            Ok(Fetched::Object(found)) => {
+            Ok(GetOutcome::NotModified) => Ok(()),
+            Ok(GetOutcome::Object(found)) => {
                 // The thread may have renewed it meanwhile.
                 let mut held = self.0.held.lock();
                 self.0.check_found(&mut held, &found).map(drop)
@@ -329,12 +333,12 @@ impl LeaseState {
             }
             // An earlier renewal may have succeeded, and all of its answers may be lost.
             match self.client.get(&self.key, &GetCondition::Always) {
-                Ok(Fetched::Object(found)) => {
+                Ok(GetOutcome::Object(found)) => {
                     let lease = self.check_found(held, &found)?;
                     held.document.renewals = held.document.renewals.max(lease.renewals);
                     held.tag = found.meta.tag;
                 }
-                Ok(Fetched::NotModified) => {}
+                Ok(GetOutcome::NotModified) => {}
                 Err(error) if error.kind == ObjectErrorKind::NotThere => {
                     return Err(self.lose(held, DELETED.to_owned()));
                 }
@@ -363,14 +367,14 @@ impl LeaseTaking<'_> {
                     own.epoch = 1;
                     PutCondition::Absent
                 }
-                Ok(Fetched::Object(found)) => {
+                Ok(GetOutcome::Object(found)) => {
                     self.check_free(domain, &found)?;
                     let old = LeaseDocument::parse(&found.bytes);
                     own.epoch = old.as_ref().map_or(0, |old| old.epoch).saturating_add(1);
                     own.has_verified_conditional_writes = old.is_some_and(|old| old.has_verified_conditional_writes);
                     PutCondition::Matches(found.meta.tag)
                 }
-                Ok(Fetched::NotModified) => continue,
+                Ok(GetOutcome::NotModified) => continue,
                 Err(error) => return Err(error.into()),
             };
             let condition = if self.request.is_unfenced { PutCondition::Always } else { condition };

@@ -5,7 +5,7 @@
 
 use std::time::{Duration, Instant};
 
-use h5live_objects::{Fetched, GetCondition, ObjectChangeTag, ObjectClient, ObjectErrorKind};
+use h5live_objects::{GetCondition, GetOutcome, ObjectChangeTag, ObjectClient, ObjectErrorKind};
 
 use super::lease_document::LeaseDocument;
 
@@ -35,8 +35,8 @@ impl LeaseObserver {
             None => GetCondition::Always,
         };
         match client.get(key, &condition) {
-            Ok(Fetched::NotModified) => Ok(self.is_alive(Instant::now())),
-            Ok(Fetched::Object(found)) => {
+            Ok(GetOutcome::NotModified) => Ok(self.is_alive(Instant::now())),
+            Ok(GetOutcome::Object(found)) => {
                 self.observe(found.meta.tag, &found.bytes, Instant::now());
                 Ok(self.is_alive(Instant::now()))
             }

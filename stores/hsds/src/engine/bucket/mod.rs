@@ -12,8 +12,8 @@ use std::time::Duration;
 
 use h5live_model::{DurabilitySupport, Mode, Result};
 use h5live_objects::{
-    Fetched, GetCondition, GetItem, InFlightLimits, ListEntry, ObjectBytes, ObjectClient, ObjectError, ObjectErrorKind,
-    PutCondition, PutItem,
+    GetCondition, GetItem, GetOutcome, InFlightLimits, ListEntry, ObjectBytes, ObjectClient, ObjectError,
+    ObjectErrorKind, PutCondition, PutItem,
 };
 use parking_lot::Mutex;
 
@@ -157,7 +157,7 @@ impl BucketEngine {
     }
 
     fn limits(&self) -> InFlightLimits {
-        InFlightLimits { in_flight: IN_FLIGHT, bytes: MAX_BYTES_IN_FLIGHT }
+        InFlightLimits { max_requests: IN_FLIGHT, max_bytes: MAX_BYTES_IN_FLIGHT }
     }
 
     fn take(&self, found: ObjectBytes) -> FetchedObject {
@@ -185,8 +185,8 @@ impl ObjectEngine for BucketEngine {
     fn get(&self, key: &str) -> Result<Option<FetchedObject>> {
         self.counters.wave(&self.counters.gets, 1);
         match self.client.get(key, &GetCondition::Always) {
-            Ok(Fetched::Object(found)) => Ok(Some(self.take(found))),
-            Ok(Fetched::NotModified) => Ok(None),
+            Ok(GetOutcome::Object(found)) => Ok(Some(self.take(found))),
+            Ok(GetOutcome::NotModified) => Ok(None),
             Err(error) if error.kind == ObjectErrorKind::NotThere => Ok(None),
             Err(error) => Err(error.into()),
         }
@@ -195,11 +195,11 @@ impl ObjectEngine for BucketEngine {
     fn get_many(&self, keys: &[String], each: &ObjectSink<'_>) -> Result<()> {
         self.counters.wave(&self.counters.gets, keys.len());
         let expected_bytes = self.max_read.load(Ordering::Relaxed);
-        let item = |key: &String| GetItem { key: key.clone(), expected_bytes, ..GetItem::default() };
-        let sink = &mut |number: usize, found: Option<Fetched>| {
+        let item = |key: &String| GetItem { key: key.clone(), estimated_bytes: expected_bytes, ..GetItem::default() };
+        let sink = &mut |number: usize, found: Option<GetOutcome>| {
             let found = match found {
-                Some(Fetched::Object(found)) => Some(self.take(found)),
-                Some(Fetched::NotModified) | None => None,
+                Some(GetOutcome::Object(found)) => Some(self.take(found)),
+                Some(GetOutcome::NotModified) | None => None,
             };
             each(number, found).map_err(WaveError::Sink)
         };
@@ -227,8 +227,8 @@ impl ObjectEngine for BucketEngine {
         self.counters.wave(&self.counters.gets, 1);
         let condition = client_tag(tag).map_or(GetCondition::Always, GetCondition::NotMatching);
         match self.client.get(key, &condition) {
-            Ok(Fetched::NotModified) => Ok(Revalidation::Same),
-            Ok(Fetched::Object(found)) => Ok(Revalidation::Newer(self.take(found))),
+            Ok(GetOutcome::NotModified) => Ok(Revalidation::Same),
+            Ok(GetOutcome::Object(found)) => Ok(Revalidation::Newer(self.take(found))),
             Err(error) if error.kind == ObjectErrorKind::NotThere => Ok(Revalidation::Gone),
             Err(error) => Err(error.into()),
         }
