@@ -18,7 +18,7 @@ pub struct Sample {
 pub fn write(path: &std::path::Path, sample_count: u64, pause: Duration) -> h5live::Result<()> {
     let file = File::create(path)?;
     // Rows are unlimited. A chunk is what is stored, found and filtered as a whole.
-    let data = file.new_dataset::<Sample>().unlimited_rows(&[]).chunk_shape(&[1024]).create("sample_count")?;
+    let data = file.new_dataset::<Sample>().unlimited_rows(&[]).chunk_shape(&[1024]).create("samples")?;
     data.set_attribute("unit", "V")?;
     // From here on others may read the file. What is there can still be changed, and more can be made.
     file.start_swmr()?;

@@ -316,7 +316,7 @@ mod tests {
         assert!(found[0].starts_with("row 1: not valid JSON: EOF while parsing an object"), "{}", found[0]);
         assert_eq!(found[1..3], ["a", "1"]);
         assert_eq!(found[3], "row 3: \"b\" is there twice");
-        assert_eq!(found[4], "List([Plain(\"1\")])");
+        assert_eq!(found[4], "List([Untyped(\"1\")])");
         assert_eq!(found[5], "row 5: neither an object nor an array with values");
         assert!(found[6].starts_with("row 6: not valid JSON: EOF while parsing an object"), "{}", found[6]);
         assert_eq!(found[7], "3");

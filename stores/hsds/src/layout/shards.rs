@@ -329,7 +329,7 @@ pub fn shard_from_bytes(
     if members.get("id").and_then(Value::as_str) != Some(domain.text(id).as_str()) {
         return Err(LayoutError::Member { member: "id", expected: "the id of the object whose shard it is" });
     }
-    if !is_number("shard", shard.number) || !is_number("shard_count", shard_count) {
+    if !is_number("shard", shard.number) || !is_number("shards", shard_count) {
         return Err(LayoutError::Member {
             member: "shard",
             expected: "the number of the shard that the document names",

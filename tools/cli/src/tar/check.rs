@@ -63,7 +63,7 @@ impl TarCheckArgs {
 /// That another archive follows.
 pub fn next_archive_notice(offset: u64) -> String {
     format!(
-        "another archive follows offset byte {offset}, behind the end of this one; --ignore-zeros takes its entries, too"
+        "another archive follows at byte {offset}, behind the end of this one; --ignore-zeros takes its entries, too"
     )
 }
 
