@@ -123,7 +123,7 @@ impl Dataset {
 
     fn find_attribute(&self, name: &str) -> Result<Option<Attribute>> {
         match self.attribute(name) {
-            Err(error) if error.is_not_found() => Ok(None),
+            Err(error) if error.is_not_found_in_file() => Ok(None),
             found => Ok(Some(found?)),
         }
     }

@@ -84,7 +84,7 @@ pub enum ErrorKind {
     UserDefinedLink(u8),
     /// The file that an external link leads to is not there.
     #[error("there is no file {0:?}, to which a link leads")]
-    NoExternalFile(Name),
+    MissingLinkedFile(Name),
     /// Another file, to which a link or a virtual dataset leads, failed.
     #[error(transparent)]
     OtherFile(Box<Error>),
@@ -108,7 +108,7 @@ pub enum ErrorKind {
     },
     /// A buffer has another number of elements than the selection.
     #[error("the selection has {expected} elements, the buffer {found}")]
-    Length {
+    ElementCount {
         /// Elements of the selection.
         expected: u64,
         /// Elements of the buffer.
@@ -154,7 +154,7 @@ pub enum ErrorKind {
     TooManyFollowedGroups(usize),
     /// Two datasets cannot be published one after the other.
     #[error("the order in which datasets are published: {0}")]
-    PublishOrder(&'static str),
+    InvalidPublishOrder(&'static str),
     /// A thread that publishes in the background could not be started.
     #[error("cannot start a thread that publishes: {0}")]
     PublishThreadSpawn(#[source] std::io::Error),
@@ -309,7 +309,7 @@ impl Error {
     }
 
     /// Whether a link, an attribute or an object is not there.
-    pub fn is_not_found(&self) -> bool {
+    pub fn is_not_found_in_file(&self) -> bool {
         matches!(self.kind(), ErrorKind::Store(model::Error::NotFound(_) | model::Error::NoObject(_)))
     }
 }

@@ -88,12 +88,12 @@ impl FileWaiter {
     }
 
     /// What was not there at the last look.
-    pub fn awaited(&self) -> AwaitedChange {
+    pub fn awaited_change(&self) -> AwaitedChange {
         self.awaited
     }
 
     /// Waits until `find` finds something in the file, at most so long. `None` if the time is over; the next call goes
-    /// on. An error of `find` that says that something is not there ([`Error::is_not_found`]) makes the wait go on.
+    /// on. An error of `find` that says that something is not there ([`Error::is_not_found_in_file`]) makes the wait go on.
     ///
     /// # Errors
     /// Other errors of `find`, and those of [`Options::open`] that no time changes.
@@ -172,7 +172,7 @@ impl FileWaiter {
         let is_live = matches!(file.is_live(), Ok(true));
         let taken_up = if is_open { file.refresh() } else { Ok(()) };
         match taken_up.and_then(|()| find(file)) {
-            Err(error) if error.is_not_found() => self.awaited = AwaitedChange::ObjectCreated,
+            Err(error) if error.is_not_found_in_file() => self.awaited = AwaitedChange::ObjectCreated,
             Err(error) if is_replaced(&error) => {
                 // It may come again at once.
                 self.awaited = AwaitedChange::FileCreated;

@@ -47,16 +47,16 @@ fn a_waiter_finds_what_the_writer_adds_and_says_what_is_not_there() {
     let mut waiter = FileWaiter::new(File::options().swmr_read(), path.as_path()).unwrap();
     let find = |file: &File| file.dataset("a/late");
     assert!(waiter.wait_for(Duration::ZERO, find).unwrap().is_none());
-    assert_eq!(waiter.awaited(), AwaitedChange::FileCreated);
+    assert_eq!(waiter.awaited_change(), AwaitedChange::FileCreated);
     let file = File::create(&path).unwrap();
     assert!(waiter.wait_for(Duration::from_millis(50), find).unwrap().is_none());
-    assert_eq!(waiter.awaited(), AwaitedChange::FileReleased);
+    assert_eq!(waiter.awaited_change(), AwaitedChange::FileReleased);
     file.new_dataset::<u8>().shape(&[1]).create("a/early").unwrap();
     file.start_swmr().unwrap();
     let early = waiter.wait_for(LONG, |file| file.dataset("a/early")).unwrap();
     assert!(early.is_some());
     assert!(waiter.wait_for(Duration::from_millis(50), find).unwrap().is_none());
-    assert_eq!(waiter.awaited(), AwaitedChange::ObjectCreated);
+    assert_eq!(waiter.awaited_change(), AwaitedChange::ObjectCreated);
     let late = file.new_dataset::<u8>().unlimited_rows(&[]).chunk_shape(&[4]).create("a/late").unwrap();
     late.append(&[1u8]).unwrap();
     file.flush().unwrap();
@@ -70,7 +70,7 @@ fn a_waiter_finds_the_next_file_at_the_path() {
     File::create(&path).unwrap().close().unwrap();
     let mut waiter = FileWaiter::new(File::options(), path.as_path()).unwrap().follow_if_in_use();
     assert!(waiter.wait_for(Duration::ZERO, |file| file.dataset("x")).unwrap().is_none());
-    assert_eq!(waiter.awaited(), AwaitedChange::ObjectCreated);
+    assert_eq!(waiter.awaited_change(), AwaitedChange::ObjectCreated);
     let other = folder.path().join("other.h5");
     let file = File::create(&other).unwrap();
     file.new_dataset::<u8>().shape(&[1]).create("x").unwrap();
@@ -83,7 +83,7 @@ fn a_waiter_finds_the_next_file_at_the_path() {
 fn a_waiter_without_a_watch_looks_again_and_again() {
     let mut waiter = FileWaiter::new(File::options().swmr_read(), "mem:not-made-yet").unwrap();
     assert!(waiter.wait_for(Duration::from_millis(20), |file| file.dataset("x")).unwrap().is_none());
-    assert_eq!(waiter.awaited(), AwaitedChange::FileCreated);
+    assert_eq!(waiter.awaited_change(), AwaitedChange::FileCreated);
     let file = File::create("mem:not-made-yet").unwrap();
     file.new_dataset::<u8>().shape(&[1]).create("x").unwrap();
     file.close().unwrap();

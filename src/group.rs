@@ -300,7 +300,7 @@ mod tests {
         assert_eq!(file.group("c/d").unwrap().id(), id);
         assert!(root.group("a").unwrap().names().unwrap().is_empty());
         let error = root.rename("a/b", "new/e").unwrap_err();
-        assert!(error.is_not_found(), "{error}");
+        assert!(error.is_not_found_in_file(), "{error}");
         assert!(!root.contains("new").unwrap(), "nothing was made on the way");
         assert!(root.rename("a", "c").is_err());
         file.create_group("c/d/e").unwrap();
@@ -312,7 +312,7 @@ mod tests {
         root.unlink("c/e").unwrap();
         root.unlink("c/d").unwrap();
         assert!(root.group("c").unwrap().names().unwrap().is_empty());
-        assert!(root.unlink("c/d").unwrap_err().is_not_found());
+        assert!(root.unlink("c/d").unwrap_err().is_not_found_in_file());
     }
 
     #[test]

@@ -237,7 +237,7 @@ impl GroupFollower {
 }
 
 fn is_not_found(error: &Error) -> bool {
-    error.is_not_found() || matches!(error.kind(), ErrorKind::Store(model::Error::WrongKind { .. }))
+    error.is_not_found_in_file() || matches!(error.kind(), ErrorKind::Store(model::Error::WrongKind { .. }))
 }
 
 impl Iterator for GroupFollower {

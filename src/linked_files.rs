@@ -29,7 +29,7 @@ pub(crate) enum OpenFor {
 impl OpenFor {
     fn linked_store_role(self) -> LinkedStoreRole {
         match self {
-            OpenFor::Link => LinkedStoreRole::ExternalLink,
+            OpenFor::Link => LinkedStoreRole::ExternalLinkOrReference,
             OpenFor::ReadSource | OpenFor::WriteSource => LinkedStoreRole::VirtualSource,
         }
     }
@@ -134,7 +134,7 @@ pub(crate) fn open_linked(from: &File, name: &Name, open_for: OpenFor) -> Result
         let rule = "links to other files are not followed";
         return Err(OpenError::LinkRefused { to: name.to_string(), rule }.into());
     }
-    let url = Url::from_link_name(name);
+    let url = Url::from_linked_file_name(name);
     let base = from.shared().location.as_ref();
     let Some(connector) = base.map(ResolvedLocation::connector).or(options.connectors.default_path_connector()) else {
         return Ok(None);

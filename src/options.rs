@@ -492,7 +492,7 @@ impl Options {
     pub fn common_settings() -> Vec<(SettingDescription, String)> {
         let options = CommonOptions::default();
         options
-            .setting_descriptions()
+            .visible_setting_descriptions()
             .iter()
             .map(|setting| (*setting, options.get(setting.name).unwrap_or_default()))
             .collect()

@@ -98,7 +98,7 @@ fn follow_links(file: &File, group: ObjectId, path: &[u8], links: &mut usize) ->
             LinkTarget::UserDefined { class, .. } => return Err(ErrorKind::UserDefinedLink(class)),
             LinkTarget::External { file: name, path } => {
                 let other = linked_files::open_linked(&file, &name, OpenFor::Link)?;
-                let other = other.ok_or(ErrorKind::NoExternalFile(name))?;
+                let other = other.ok_or(ErrorKind::MissingLinkedFile(name))?;
                 follow_links(&other, other.session().root, path.as_bytes(), links)?
             }
             LinkTarget::Hard(target) => (file, target),
@@ -321,7 +321,7 @@ pub(crate) fn find_group(file: &File, path: &str) -> Result<ResolvedObject, Erro
 /// The group at a path that starts at the root. It is made if it is not there.
 pub(crate) fn find_or_create_group(file: &File, path: &str) -> Result<ObjectId, Error> {
     match find_group(file, path) {
-        Err(error) if error.is_not_found() => {
+        Err(error) if error.is_not_found_in_file() => {
             let make =
                 || NewLinkPath::resolve(file, file.session().root, path)?.create_object(&model::ObjectSpec::group());
             make().map_err(|kind| file.error(Some(&join_path("/", path)), kind))

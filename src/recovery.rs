@@ -70,7 +70,7 @@ impl Options {
         let at = self.resolve_location(&location.into())?;
         let reclaim = || {
             let maintenance = self.checked_upkeep(&at)?;
-            self.with_request(&at, |how| maintenance.reclaim_unreachable(at.location(), how))
+            self.with_request(&at, |how| maintenance.repair_and_reclaim_unreachable(at.location(), how))
         };
         reclaim().map_err(|error| crate::Error::new(&at.location().to_string(), None, error))
     }

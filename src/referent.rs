@@ -41,7 +41,7 @@ impl File {
     ///
     /// # Errors
     /// [`ErrorKind::Store`] if the reference is damaged or its object is not there any more;
-    /// [`ErrorKind::NoExternalFile`] or [`ErrorKind::OtherFile`] if it is in another file that cannot be opened.
+    /// [`ErrorKind::MissingLinkedFile`] or [`ErrorKind::OtherFile`] if it is in another file that cannot be opened.
     pub fn reference_target(&self, reference: &Reference) -> Result<Option<ReferenceTarget>> {
         if reference.is_null() {
             return Ok(None);
@@ -69,7 +69,7 @@ impl File {
 
     fn referenced_file(&self, name: &Name) -> Result<File> {
         let found = linked_files::open_linked(self, name, OpenFor::Link);
-        let file = found.and_then(|file| file.ok_or_else(|| ErrorKind::NoExternalFile(name.clone())));
+        let file = found.and_then(|file| file.ok_or_else(|| ErrorKind::MissingLinkedFile(name.clone())));
         file.map_err(|error| self.error(None, error))
     }
 }

@@ -33,13 +33,13 @@ pub enum CrashKind {
 
 /// The bounds of an exploration.
 #[derive(Debug, Clone)]
-pub struct CrashBounds {
+pub struct CrashExploreBounds {
     /// The prefix of the trace from which on the crash may happen.
-    pub start: usize,
+    pub start_prefix: usize,
     /// Which parts of the write in flight, or of one of those that are not durable, may be there.
     pub tearing: AllowedTears,
     /// The kind of crash.
-    pub loss: CrashKind,
+    pub crash_kind: CrashKind,
     /// How often the recovery may crash as well.
     pub max_recovery_crashes: u32,
     /// Most time.
@@ -50,13 +50,13 @@ pub struct CrashBounds {
 
 /// The states that may and must be found after a crash, as prefixes of the trace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct ExpectedPrefix {
+pub struct ExpectedPrefixRange {
     /// All that these operations did is there.
     pub min_ops: usize,
     /// Nothing is there that these operations did not do.
     pub max_ops: usize,
     /// How many recoveries have crashed since.
-    pub recovery_crashes: u32,
+    pub recovery_crash_count: u32,
 }
 
 /// A state that was not recovered from.
@@ -65,7 +65,7 @@ pub struct FailedRecovery {
     /// The fault, in words.
     pub fault: String,
     /// The states that were allowed.
-    pub expected: ExpectedPrefix,
+    pub expected: ExpectedPrefixRange,
     /// The writes that survived the crash.
     pub survivors: SurvivingWrites,
     /// The prefix of what the recovery did that outlasted its crash, for each recovery that crashed.
@@ -90,11 +90,11 @@ pub enum SurvivingWrites {
 
 /// The result of an exploration.
 #[derive(Debug, Clone, Default)]
-pub struct CrashReport {
+pub struct CrashExploreReport {
     /// Crashes: what outlasted them, no two the same.
-    pub crashes: u64,
+    pub writer_crash_count: u64,
     /// States of the file among them that differ, and were looked at.
-    pub states: u64,
+    pub checked_state_count: u64,
     /// Whether that is all there is within the bounds.
     pub is_exhaustive: bool,
     /// The first bad states, the simplest first.
@@ -112,11 +112,11 @@ const MAX_BAD_STATES: usize = 16;
 /// too, may survive the next crash only in part.
 pub fn explore_crashes(
     trace: &Trace,
-    bounds: &CrashBounds,
-    recover: &(impl Fn(&Arc<CrashedDisk>, &ExpectedPrefix) -> Verdict + Sync),
-) -> CrashReport {
+    bounds: &CrashExploreBounds,
+    recover: &(impl Fn(&Arc<CrashedDisk>, &ExpectedPrefixRange) -> Verdict + Sync),
+) -> CrashExploreReport {
     let began = Instant::now();
-    let all = match bounds.loss {
+    let all = match bounds.crash_kind {
         CrashKind::Process => process_deaths(trace, bounds),
         CrashKind::Power(power) => power_failures(trace, bounds, &power),
     };
@@ -136,7 +136,7 @@ pub fn explore_crashes(
         }
     });
     let mut found = shared.found.into_inner();
-    found.crashes = all.states.len() as u64;
+    found.writer_crash_count = all.states.len() as u64;
     found.is_exhaustive = all.complete && !shared.stop.load(Relaxed);
     found
         .violations
@@ -146,20 +146,20 @@ pub fn explore_crashes(
 }
 
 struct CrashStates {
-    states: Vec<(SurvivingWrites, ExpectedPrefix)>,
+    states: Vec<(SurvivingWrites, ExpectedPrefixRange)>,
     complete: bool,
 }
 
 /// Every prefix, and every part of the write in flight.
-fn process_deaths(trace: &Trace, bounds: &CrashBounds) -> CrashStates {
+fn process_deaths(trace: &Trace, bounds: &CrashExploreBounds) -> CrashStates {
     let mut states = Vec::new();
-    for prefix in bounds.start..=trace.len() {
+    for prefix in bounds.start_prefix..=trace.len() {
         let mut add = |tear| {
             let position = WriterPosition { tear, ..WriterPosition::after(prefix) };
             let max_ops = prefix + usize::from(tear != Tear::None);
             states.push((
                 SurvivingWrites::Prefix(position),
-                ExpectedPrefix { min_ops: prefix, max_ops, recovery_crashes: 0 },
+                ExpectedPrefixRange { min_ops: prefix, max_ops, recovery_crash_count: 0 },
             ));
         };
         add(Tear::None);
@@ -182,13 +182,13 @@ fn possible_tears(operation: &StorageOp, tearing: &AllowedTears) -> Vec<Tear> {
 }
 
 /// Subsets of the operations between each two barriers.
-fn power_failures(trace: &Trace, bounds: &CrashBounds, power: &PowerFailureSampling) -> CrashStates {
+fn power_failures(trace: &Trace, bounds: &CrashExploreBounds, power: &PowerFailureSampling) -> CrashStates {
     let mut all = CrashStates { states: Vec::new(), complete: true };
     let operations = trace.operations();
     let is_barrier = |n: &usize| matches!(operations.get(*n), Some(StorageOp::Sync));
     let mut barriers: Vec<usize> = (0..operations.len()).filter(is_barrier).map(|n| n + 1).collect();
-    barriers.retain(|durable| *durable > bounds.start);
-    barriers.insert(0, bounds.start);
+    barriers.retain(|durable| *durable > bounds.start_prefix);
+    barriers.insert(0, bounds.start_prefix);
     for (n, durable) in barriers.iter().enumerate() {
         let end = barriers.get(n + 1).copied().unwrap_or(operations.len());
         let changes = |n: &usize| matches!(operations.get(*n), Some(StorageOp::Write { .. } | StorageOp::SetLen(_)));
@@ -202,7 +202,7 @@ fn power_failures(trace: &Trace, bounds: &CrashBounds, power: &PowerFailureSampl
             let max_ops = (last..end).find(|n| changes(n)).unwrap_or(end);
             // What was said of what is durable was said before anything else was done.
             let min_ops = pending.first().map_or(end, |first| *first as usize);
-            let expected = ExpectedPrefix { min_ops, max_ops, recovery_crashes: 0 };
+            let expected = ExpectedPrefixRange { min_ops, max_ops, recovery_crash_count: 0 };
             let torn = kept.iter().filter(|_| subset.may_be_torn).flat_map(|n| {
                 let tears = operations.get(*n as usize).map(|operation| possible_tears(operation, &bounds.tearing));
                 tears.into_iter().flatten().map(move |tear| Some((*n, tear)))
@@ -255,20 +255,20 @@ impl SurvivingWrites {
 
 struct CrashExplorer<'a, R> {
     trace: &'a Trace,
-    bounds: &'a CrashBounds,
+    bounds: &'a CrashExploreBounds,
     recover: &'a R,
-    seen: Mutex<HashSet<(u64, ExpectedPrefix)>>,
+    seen: Mutex<HashSet<(u64, ExpectedPrefixRange)>>,
     next: AtomicUsize,
     stop: AtomicBool,
-    found: Mutex<CrashReport>,
+    found: Mutex<CrashExploreReport>,
     deadline: Option<Instant>,
 }
 
 /// States that a thread takes at once.
 const STATES_PER_BATCH: usize = 64;
 
-impl<R: Fn(&Arc<CrashedDisk>, &ExpectedPrefix) -> Verdict + Sync> CrashExplorer<'_, R> {
-    fn check_states(&self, all: &[(SurvivingWrites, ExpectedPrefix)]) {
+impl<R: Fn(&Arc<CrashedDisk>, &ExpectedPrefixRange) -> Verdict + Sync> CrashExplorer<'_, R> {
+    fn check_states(&self, all: &[(SurvivingWrites, ExpectedPrefixRange)]) {
         let base = Arc::new(self.trace.base().to_vec());
         loop {
             let first = self.next.fetch_add(STATES_PER_BATCH, Relaxed);
@@ -294,7 +294,7 @@ impl<R: Fn(&Arc<CrashedDisk>, &ExpectedPrefix) -> Verdict + Sync> CrashExplorer<
         &self,
         disk: CrashedDisk,
         survivors: &SurvivingWrites,
-        expected: ExpectedPrefix,
+        expected: ExpectedPrefixRange,
         recoveries: &mut Vec<WriterPosition>,
     ) {
         if !self.seen.lock().insert((disk.fingerprint(), expected)) {
@@ -309,7 +309,7 @@ impl<R: Fn(&Arc<CrashedDisk>, &ExpectedPrefix) -> Verdict + Sync> CrashExplorer<
         });
         {
             let mut found = self.found.lock();
-            found.states += 1;
+            found.checked_state_count += 1;
             if let Err(fault) = verdict {
                 found.violation_count += 1;
                 let bad = || FailedRecovery {
@@ -326,11 +326,11 @@ impl<R: Fn(&Arc<CrashedDisk>, &ExpectedPrefix) -> Verdict + Sync> CrashExplorer<
                 return;
             }
         }
-        if expected.recovery_crashes >= self.bounds.max_recovery_crashes {
+        if expected.recovery_crash_count >= self.bounds.max_recovery_crashes {
             return;
         }
         let log = disk.ops_since_crash();
-        let expected = ExpectedPrefix { recovery_crashes: expected.recovery_crashes + 1, ..expected };
+        let expected = ExpectedPrefixRange { recovery_crash_count: expected.recovery_crash_count + 1, ..expected };
         for (done, operation) in log.iter().enumerate() {
             for tear in std::iter::once(Tear::None).chain(possible_tears(operation, &self.bounds.tearing)) {
                 let next = before.copy_with_empty_log();

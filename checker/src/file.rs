@@ -65,7 +65,7 @@ pub fn check_path(path: &Path) -> io::Result<FileCheckReport> {
     check_path_with(path, CheckOptions::default())
 }
 
-/// Checks the file of this name. If a writer may have it open ([`CheckOptions::live`]), it is checked again until a check
+/// Checks the file of this name. If a writer may have it open ([`CheckOptions::may_be_live`]), it is checked again until a check
 /// is clean or finds something for the second time.
 ///
 /// # Errors
@@ -73,7 +73,7 @@ pub fn check_path(path: &Path) -> io::Result<FileCheckReport> {
 pub fn check_path_with(path: &Path, options: CheckOptions<'_>) -> io::Result<FileCheckReport> {
     let storage = FileStorage::new(File::open(path)?);
     let check = || Ok(check_storage_with(&storage, options));
-    if options.live { confirmed_report(check) } else { check() }
+    if options.may_be_live { confirmed_report(check) } else { check() }
 }
 
 /// Checks a file.

@@ -99,8 +99,12 @@ fn no_damage_to_a_real_file_makes_it_panic() {
                     let at = chance(&mut state) % bytes.len();
                     bytes[at] = [0, 1, 0xff, 0x80, chance(&mut state) as u8][chance(&mut state) % 5];
                 }
-                let options =
-                    CheckOptions { reports_leaks: true, builds_space_map: true, live: true, ..CheckOptions::default() };
+                let options = CheckOptions {
+                    reports_leaks: true,
+                    builds_space_map: true,
+                    may_be_live: true,
+                    ..CheckOptions::default()
+                };
                 check_storage_with(&MemoryStorage::from(bytes), options);
             }
         }

@@ -97,7 +97,7 @@ pub fn dump_message(kind: MessageType, shared: bool, body: &[u8], widths: Widths
         MessageType::COMMENT => dump(Comment::default(), body, widths),
         MessageType::MODIFICATION_TIME_OLD => dump(OldModificationTime::default(), body, widths),
         MessageType::SHARED_MESSAGE_TABLE => dump(SharedMessageTableInfo::default(), body, widths),
-        MessageType::CONTINUATION => dump(Continuation::default(), body, widths),
+        MessageType::CONTINUATION => dump(ContinuationMessage::default(), body, widths),
         MessageType::SYMBOL_TABLE => dump(SymbolTableMessage::default(), body, widths),
         MessageType::MODIFICATION_TIME => dump(ModificationTime::default(), body, widths),
         MessageType::BTREE_K => dump(BtreeK::default(), body, widths),

@@ -7,20 +7,20 @@ pub use h5live_model::LibVer;
 /// Messages choose the version to write by their `version_for`; a feature may need a later version than the profile.
 pub trait StructureVersions: Copy {
     /// The superblock version.
-    fn superblock_version(self) -> u8;
+    fn min_superblock_version(self) -> u8;
 
     /// The object header version.
-    fn object_header_version(self) -> u8;
+    fn min_object_header_version(self) -> u8;
 
     /// Whether groups keep their links in messages and dense storage, not in symbol tables.
-    fn has_link_messages(self) -> bool;
+    fn prefers_link_messages(self) -> bool;
 
     /// Whether chunked datasets are indexed by extensible arrays, fixed arrays and version 2 B-trees.
-    fn has_version_4_chunk_indexes(self) -> bool;
+    fn prefers_version_4_chunk_indexes(self) -> bool;
 }
 
 impl StructureVersions for LibVer {
-    fn superblock_version(self) -> u8 {
+    fn min_superblock_version(self) -> u8 {
         match self {
             LibVer::Earliest => 0,
             LibVer::V18 => 2,
@@ -28,18 +28,18 @@ impl StructureVersions for LibVer {
         }
     }
 
-    fn object_header_version(self) -> u8 {
+    fn min_object_header_version(self) -> u8 {
         match self {
             LibVer::Earliest => 1,
             _ => 2,
         }
     }
 
-    fn has_link_messages(self) -> bool {
+    fn prefers_link_messages(self) -> bool {
         self != LibVer::Earliest
     }
 
-    fn has_version_4_chunk_indexes(self) -> bool {
+    fn prefers_version_4_chunk_indexes(self) -> bool {
         self > LibVer::V18
     }
 }

@@ -144,7 +144,7 @@ impl LocalHeapData {
     /// Writes a string and its NUL at `offset`, with NULs up to the next multiple of 8, and says whether it fits the
     /// segment.
     pub fn put_string(&mut self, offset: u64, string: &Name) -> bool {
-        let taken = Self::string_space_bytes(string);
+        let taken = Self::padded_string_len(string);
         let Some(space) = usize::try_from(offset)
             .ok()
             .and_then(|start| self.bytes.get_mut(start..))
@@ -158,7 +158,7 @@ impl LocalHeapData {
     }
 
     /// Bytes that a string takes, with its NUL and padding.
-    pub fn string_space_bytes(string: &Name) -> usize {
+    pub fn padded_string_len(string: &Name) -> usize {
         string.as_bytes().len().saturating_add(1).checked_next_multiple_of(8).unwrap_or(usize::MAX)
     }
 

@@ -30,18 +30,18 @@ pub use attribute_info::AttributeInfo;
 pub use btree_k::BtreeK;
 pub use cache_image::CacheImageInfo;
 pub use comment::Comment;
-pub use continuation::Continuation;
+pub use continuation::ContinuationMessage;
 pub use dataspace::DataspaceMessage;
 pub use datatype::DatatypeMessage;
 pub use driver_info::DriverInfo;
-pub use external_files::{ExternalFile, ExternalFiles};
+pub use external_files::{ExternalFileSlot, ExternalFiles};
 pub use file_space_info::{FileSpaceInfo, SpaceStrategy};
 pub use fill_value::{FillValueMessage, FillValueOldMessage};
 pub use filter_pipeline::FilterPipelineMessage;
 pub use group_info::{GroupInfo, LinkEstimate, LinkPhaseChange};
 use h5live_model::CharacterSet;
 pub use layout::{
-    ChunkIndexType, ChunkedStorage, LayoutClass, LayoutMessage, MAX_OLD_CHUNK_BYTES, SingleChunkFilterInfo,
+    ChunkIndexType, ChunkedStorage, LayoutClass, LayoutMessage, MAX_CHUNK_BYTES_BEFORE_V5, SingleChunkFilterInfo,
 };
 pub use link::{LinkMessage, LinkValue};
 pub use link_info::LinkInfo;

@@ -56,7 +56,7 @@ impl LocalHeapFreeSpace {
 
 /// Bytes that a string takes.
 fn padded_string_bytes(string: &Name) -> u64 {
-    LocalHeapData::string_space_bytes(string) as u64
+    LocalHeapData::padded_string_len(string) as u64
 }
 
 impl StringSpaceState {

@@ -71,7 +71,7 @@ pub struct FileDiagnosis {
     pub announced_length: u64,
     /// The other processes that have a native file open just to read it, as far as the system names them. Freed space of a
     /// live file waits for them, and a plain writer is refused while one has opened a file that nobody writes.
-    pub readers: Vec<FileHolderProcess>,
+    pub other_readers: Vec<FileHolderProcess>,
 }
 
 /// The result of a repair.
@@ -95,7 +95,7 @@ impl FileDiagnosis {
 
 impl RepairReport {
     /// Whether anything was changed.
-    pub fn changed(&self) -> bool {
+    pub fn has_diagnosis_changed(&self) -> bool {
         self.before != self.after
     }
 }

@@ -55,8 +55,8 @@ macro_rules! conformance_suite {
             test_growing_extents test_shrinking_extents test_blobs test_blob_batches test_removed_blobs test_object_references
             test_region_and_standard_references test_link_renaming test_objects_created_unlinked test_creation_order
             test_committed_type_uses test_comments test_refused_names_and_shapes test_write_batches test_refused_batches
-            test_partial_chunk_writes test_staged_writes test_multi_chunk_reads test_block_reads
-            test_dataset_publish_order test_commits test_concurrent_writes test_unclaimed_features test_map_pairs
+            test_partial_chunk_writes test_uncommitted_writes test_multi_chunk_reads test_block_reads
+            test_dataset_publish_order test_commit_levels test_concurrent_writes test_unclaimed_features test_map_pairs
             test_refused_map_edits test_map_range_scans test_map_key_types test_map_persistence test_live_map_reads
             test_persistence test_live_reads test_watch_for_new_objects);
     };

@@ -32,7 +32,7 @@ pub struct StoreFinding {
 pub struct StoreCheckReport {
     /// The faults. At most [`StoreCheckReport::MAX_FINDINGS`]; then the check ends.
     pub findings: Vec<StoreFinding>,
-    /// Objects and other data to which nothing leads. That is no fault: [`crate::Maintenance::reclaim_unreachable`] deletes them. At most
+    /// Objects and other data to which nothing leads. That is no fault: [`crate::Maintenance::repair_and_reclaim_unreachable`] deletes them. At most
     /// [`StoreCheckReport::MAX_FINDINGS`] are listed.
     pub leaks: Vec<Leak>,
     /// All of them.

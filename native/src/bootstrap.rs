@@ -13,7 +13,7 @@ use h5live_model::{self as model, FileSpaceSettings};
 use h5live_swmr::{
     Error as SwmrError, FoundFileState, GenerationReader, LockHandle, OtherHandles, PendingSuperblock, RedoReader,
     RetryPolicy, UncleanClose, check_file_len, find_redo_record, has_dead_swmr_writer, locate_superblock,
-    read_generation, replay_redo_record,
+    read_generation_and_eof, replay_redo_record,
 };
 
 use crate::global_heap::GlobalHeapReader;
@@ -127,7 +127,7 @@ impl OpenOptions {
     /// Begins to write: from here on the superblock says so.
     pub(crate) fn start_writing(&self, medium: SessionMedium, found: FoundFileState) -> Result<NativeSession> {
         let SessionMedium { path, storage, lock } = medium;
-        let FoundFileState { offset: at, mut superblock, unclean_close, other_handles } = found;
+        let FoundFileState { superblock_offset: at, mut superblock, unclean_close, other_handles } = found;
         member_files::refuse_revisions(&path)?;
         let left = unclean_close.filter(|_| !self.skips_recovery || superblock.version < 3);
         if superblock.driver_info.is_defined() {
@@ -137,8 +137,9 @@ impl OpenOptions {
         let stated = superblock.end_of_file.get().unwrap_or(0);
         superblock.base = Addr::new(at);
         let storage: Arc<dyn Storage> = Arc::new(BaseOffsetStorage::new(storage, at));
-        let generation =
-            read_generation(&*storage, &superblock)?.map(|(generation, _)| generation).filter(|_| left.is_some());
+        let generation = read_generation_and_eof(&*storage, &superblock)?
+            .map(|(generation, _)| generation)
+            .filter(|_| left.is_some());
         let record = find_redo_record(&*storage, &superblock)?;
         if let Some(record) = &record {
             replay_redo_record(&*storage, record)?;
@@ -237,7 +238,7 @@ impl OpenOptions {
             medium.storage.set_len(0).map_err(Error::io("empty the file"))?;
         }
         // The end is not known before the size, and must not be undefined.
-        let version = match self.profile.superblock_version() {
+        let version = match self.profile.min_superblock_version() {
             // Earlier ones have no extension.
             // Version 1 has the K of chunks.
             version @ ..2 if space == FileSpaceSettings::default() => match btree_k.chunk == BtreeK::default().chunk {
@@ -258,7 +259,12 @@ impl OpenOptions {
         medium.storage.write_at(&self.user_block, 0).map_err(Error::io("write the user block"))?;
         let mut session = self.start_writing(
             medium,
-            FoundFileState { offset: at, superblock, unclean_close: None, other_handles: OtherHandles::None },
+            FoundFileState {
+                superblock_offset: at,
+                superblock,
+                unclean_close: None,
+                other_handles: OtherHandles::None,
+            },
         )?;
         let has_extension = space != FileSpaceSettings::default() || version >= 2 && btree_k != BtreeK::default();
         let extension = if has_extension { session.create_superblock_extension(space)? } else { Addr::UNDEFINED };

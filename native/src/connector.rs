@@ -160,7 +160,7 @@ impl Maintenance for NativeConnector {
         file_check::check(&NativeConnector::path(at)?, how, *what).map_err(store_error)
     }
 
-    fn reclaim_unreachable(&self, at: &Location, how: &OpenRequest<'_>) -> Result<ReclaimReport, OpenError> {
+    fn repair_and_reclaim_unreachable(&self, at: &Location, how: &OpenRequest<'_>) -> Result<ReclaimReport, OpenError> {
         crate::repair_and_reclaim_unreachable(&NativeConnector::path(at)?, &open_options(how)?).map_err(store_error)
     }
 }

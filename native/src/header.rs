@@ -10,7 +10,7 @@ use std::hash::{Hash, Hasher};
 
 use h5live_cache::{DependencyKind, DependencyNode, Handle};
 use h5live_format::messages::{
-    Comment, Continuation, Message, MessageType, ModificationTime, OldModificationTime, ReferenceCount,
+    Comment, ContinuationMessage, Message, MessageType, ModificationTime, OldModificationTime, ReferenceCount,
 };
 use h5live_format::{
     Addr, ContinuationChunk, FirstHeaderChunk, ObjectHeaderPrefix, RawMessage, Widths, decode, decode_prefix,
@@ -58,7 +58,7 @@ impl HeaderChunk {
                 fill_with_unused_message(
                     &mut chunk.messages,
                     chunk.prefix.message_header_len(),
-                    chunk.prefix.messages_size,
+                    chunk.prefix.first_chunk_messages_size,
                 );
                 done
             }),
@@ -134,7 +134,7 @@ impl CachedHeader {
             if !continues.map_err(|source| header.message_error(source))? {
                 continue;
             }
-            for continuation in header.decode_messages::<Continuation>(chunk)? {
+            for continuation in header.decode_messages::<ContinuationMessage>(chunk)? {
                 if continuation.addr == at || !seen.insert(continuation.addr) || seen.len() >= MAX_HEADER_CHUNKS {
                     return Err(header.damaged_error("its continuations do not form a circle"));
                 }
@@ -368,11 +368,11 @@ impl CachedHeader {
     /// If a message cannot be decoded.
     pub fn object_info(&self) -> Result<ObjectInfo> {
         let links = match self.get_message::<ReferenceCount>()? {
-            Some(count) => count.links,
-            None => self.prefix.reference_count,
+            Some(count) => count.hard_link_count,
+            None => self.prefix.version_1_reference_count,
         };
         let change = match self.get_message::<ModificationTime>()? {
-            Some(time) => Some(time.seconds.into()),
+            Some(time) => Some(time.unix_seconds.into()),
             None => self.get_message::<OldModificationTime>()?.map(|time| time.unix_seconds()),
         };
         let times = match (self.prefix.times, change) {
@@ -411,7 +411,7 @@ impl CachedHeader {
                 first.update(|header| header.prefix.times = Some(times));
             }
         } else if self.has_message(MessageType::MODIFICATION_TIME) {
-            self.set_message(&ModificationTime { seconds: seconds(times.change) })?;
+            self.set_message(&ModificationTime { unix_seconds: seconds(times.change) })?;
         }
         Ok(())
     }

@@ -73,7 +73,7 @@ impl NativeSession {
         room: ReservedHeaderSpace,
     ) -> Result<CachedHeader> {
         if spec.track_times && prefix.version == 1 {
-            let time = ModificationTime { seconds: unix_time_seconds() };
+            let time = ModificationTime { unix_seconds: unix_time_seconds() };
             messages.push(self.encode_message(time, MessageFlags::default())?);
         }
         let header = CachedHeader::create_header(&self.cache, prefix, messages, room)?;
@@ -94,7 +94,7 @@ impl NativeSession {
             _ => false,
         };
         let newer = tracked || spec.large_attributes || unusual;
-        let version = if newer { 2 } else { self.profile.object_header_version() };
+        let version = if newer { 2 } else { self.profile.min_object_header_version() };
         let times = (spec.track_times && version > 1).then(|| {
             let now = unix_time_seconds();
             HeaderTimes { access: now, modification: now, change: now, birth: now }
@@ -103,7 +103,7 @@ impl NativeSession {
             version,
             attribute_order_tracked: tracked,
             attribute_order_indexed: order == CreationOrder::Indexed,
-            attribute_phase: (phase != AttributePhaseChange::default() && version > 1).then_some(phase),
+            attribute_phase_change: (phase != AttributePhaseChange::default() && version > 1).then_some(phase),
             times,
             ..ObjectHeaderPrefix::default()
         }
@@ -111,7 +111,7 @@ impl NativeSession {
 
     fn create_group(&self, spec: &ObjectSpec, group: &GroupSpec) -> Result<CachedHeader> {
         let LinkOrAttributeStorageSpec { order, max_compact, min_dense } = group.links;
-        if !self.profile.has_link_messages() && order == CreationOrder::Untracked {
+        if !self.profile.prefers_link_messages() && order == CreationOrder::Untracked {
             return self.create_symbol_table_group(spec);
         }
         let phase = LinkPhaseChange { max_compact, min_dense };
@@ -120,7 +120,8 @@ impl NativeSession {
             order_index: (order == CreationOrder::Indexed).then_some(Addr::UNDEFINED),
             ..LinkInfo::default()
         };
-        let choices = GroupInfo { phase: (phase != LinkPhaseChange::default()).then_some(phase), estimate: None };
+        let choices =
+            GroupInfo { link_phase_change: (phase != LinkPhaseChange::default()).then_some(phase), estimate: None };
         let messages = vec![
             self.encode_message(info, MessageFlags::default())?,
             self.encode_message(choices, MessageFlags::CONSTANT)?,

@@ -44,7 +44,7 @@ pub(crate) fn committed_datatype(shared: Option<&SharedMessageReference>) -> Opt
 pub(crate) fn link_storage(header: &CachedHeader) -> Result<LinkOrAttributeStorageSpec> {
     let Some(info) = header.get_message::<LinkInfo>()? else { return Ok(LinkOrAttributeStorageSpec::default()) };
     let choices = header.get_message::<GroupInfo>()?.unwrap_or_default();
-    let LinkPhaseChange { max_compact, min_dense } = choices.phase.unwrap_or_default();
+    let LinkPhaseChange { max_compact, min_dense } = choices.link_phase_change.unwrap_or_default();
     Ok(LinkOrAttributeStorageSpec {
         order: creation_order(info.next_creation_order.is_some(), info.order_index.is_some()),
         max_compact,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use h5live_cache::{FileStorage, Storage};
 use h5live_model::Mode;
-use h5live_swmr::{AccessOptions, CreatedFile, LockHandle, OpenedForWriting, OtherHandles};
+use h5live_swmr::{AccessOptions, CreatedOrOpenedFile, LockHandle, OpenedForWriting, OtherHandles};
 
 use crate::bootstrap::SessionMedium;
 use crate::open_options::OpenOptions;
@@ -72,7 +72,7 @@ impl OpenOptions {
     }
 
     fn create(&self, path: &Path) -> Result<NativeSession> {
-        let CreatedFile { file, lock, is_new } = self.access().create_or_open_to_overwrite(path)?;
+        let CreatedOrOpenedFile { file, lock, is_new } = self.access().create_or_open_to_overwrite(path)?;
         let storage = Arc::new(self.file_storage(file));
         let begun = self.start_new(SessionMedium { path: path.to_owned(), storage, lock });
         if begun.is_err() && is_new {

@@ -69,9 +69,9 @@ fn free_unused(path: &Path, options: &OpenOptions) -> Result<()> {
 fn find_unused(path: &Path, options: &OpenOptions, base: u64) -> Result<FreeList> {
     let look = CheckOptions {
         reports_leaks: true,
-        live: true,
-        max_value_bytes: u64::MAX,
-        filters: Some(&*options.unfilter),
+        may_be_live: true,
+        max_total_value_bytes: u64::MAX,
+        filter_engine: Some(&*options.unfilter),
         max_chunk_bytes: options.max_allocation.bytes(),
         ..CheckOptions::default()
     };

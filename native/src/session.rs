@@ -90,7 +90,7 @@ impl NativeSession {
         let mode = options.mode;
         let base = superblock.base.get().unwrap_or(0);
         let opened = Arc::new(ForeignFileChangeDetector::new(lock.clone(), path, cache.storage().clone(), base));
-        let retry = retry.with_foreign_change_detector(opened.clone());
+        let retry = retry.with_truncation_check(opened.clone());
         let extension = retry.retry(|| SuperblockExtension::load(&cache, &superblock))?;
         let hold = FileHold::new(path, lock.clone(), opened, mode, options.clock.clone());
         if mode == Mode::SwmrRead && superblock.version >= 3 && lock.holds_flock() {

@@ -103,7 +103,7 @@ impl WatchedRanges {
 
     fn read_images(&self, session: &NativeSession) -> Result<Vec<Vec<u8>>> {
         if let Some(generations) = session.retry.generation_reader() {
-            return Ok(vec![generations.generation_bytes()]);
+            return Ok(vec![generations.read_generation_number_bytes()]);
         }
         self.spans.iter().flatten().map(|span| read_range(session, *span)).collect()
     }

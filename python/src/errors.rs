@@ -70,10 +70,12 @@ fn raise_kind(kind: &ErrorKind, text: String) -> PyErr {
         }
         ErrorKind::Convert(error) => of_convert(error, text),
         ErrorKind::OtherFile(error) => raise_kind(error.kind(), text),
-        ErrorKind::TooManyLinksInPath | ErrorKind::UserDefinedLink(_) | ErrorKind::NoExternalFile(_) => {
+        ErrorKind::TooManyLinksInPath | ErrorKind::UserDefinedLink(_) | ErrorKind::MissingLinkedFile(_) => {
             PyKeyError::new_err(text)
         }
-        ErrorKind::CannotGrow | ErrorKind::Length { .. } | ErrorKind::NotWholeRows { .. } => PyTypeError::new_err(text),
+        ErrorKind::CannotGrow | ErrorKind::ElementCount { .. } | ErrorKind::NotWholeRows { .. } => {
+            PyTypeError::new_err(text)
+        }
         ErrorKind::OutOfMemory(_) | ErrorKind::Allocation(_) => PyMemoryError::new_err(text),
         ErrorKind::Unsupported(_) | ErrorKind::MapsUnsupported { .. } => PyNotImplementedError::new_err(text),
         _ => PyOSError::new_err(text),

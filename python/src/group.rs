@@ -150,7 +150,7 @@ impl GroupHandle {
     ) -> PyResult<Py<PyAny>> {
         let group = self.group()?;
         let spec = MapSpec { key_type: keys.0.clone(), value_type: values.0.clone() };
-        let map = run(py, || group.create_map(path, &spec))?.map_err(raise)?;
+        let map = run(py, || group.create_untyped_map(path, &spec))?.map_err(raise)?;
         wrap(py, &self.session, Object::Map(map))
     }
 

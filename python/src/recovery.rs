@@ -27,7 +27,7 @@ fn condition_of(found: FileDiagnosis) -> Condition {
         FileOpenState::OpenOrAbandoned { live } => ("unknown", live, Vec::new()),
         _ => ("unknown", false, Vec::new()),
     };
-    let readers = processes(found.readers);
+    let readers = processes(found.other_readers);
     (condition, live, processes(writers), found.superblock_version, found.length, found.announced_length, readers)
 }
 

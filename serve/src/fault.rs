@@ -130,7 +130,7 @@ fn of_error(error: &Error, text: &str) -> Fault {
         }
         _ => {}
     }
-    if error.is_not_found() {
+    if error.is_not_found_in_file() {
         return Fault::new(StatusCode::NOT_FOUND, text);
     }
     of_store_kind(error.store_error_kind(), text)

@@ -6,7 +6,9 @@ use h5live_model::ReferenceKind;
 
 use super::chunk_runs::ChunkRuns;
 use super::fault::ArchiveFault;
-use super::layout::{HAS_SENTINEL_ATTRIBUTE, IMAGE, IMAGE_OFFSET, IMPORTING_ATTRIBUTE, OBJECT, TABLE_GROUP};
+use super::layout::{
+    HAS_SENTINEL_ATTRIBUTE, IMPORTING_ATTRIBUTE, SAMPLE_CONTENTS, SAMPLE_OFFSET, SAMPLE_REFERENCE, TABLE_GROUP,
+};
 use crate::error::ErrorKind;
 use crate::{Dataset, DatasetViewPart, File, Object, Reference, Result};
 
@@ -39,19 +41,20 @@ pub(super) struct ObjectContents {
 /// The dataset at a path; `None` if there is nothing.
 pub(super) fn find_dataset(file: &File, path: &str) -> Result<Option<Dataset>> {
     match file.dataset(path) {
-        Err(error) if error.is_not_found() => Ok(None),
+        Err(error) if error.is_not_found_in_file() => Ok(None),
         found => found.map(Some),
     }
 }
 
 impl SampleContents {
     pub(super) fn open(file: &File) -> Result<SampleContents> {
-        if let Some(objects) = find_dataset(file, OBJECT)? {
+        if let Some(objects) = find_dataset(file, SAMPLE_REFERENCE)? {
             let references = objects.read_raw(..)?;
             let size = (objects.datatype()?.size() as usize).max(1);
             return Ok(SampleContents::Objects(ObjectContents { file: file.clone(), references, size }));
         }
-        let (Some(image), Some(offsets)) = (find_dataset(file, IMAGE)?, find_dataset(file, IMAGE_OFFSET)?) else {
+        let (Some(image), Some(offsets)) = (find_dataset(file, SAMPLE_CONTENTS)?, find_dataset(file, SAMPLE_OFFSET)?)
+        else {
             return Err(file.error(None, ArchiveFault::NoArchive));
         };
         ImageContents::open(image, &offsets).map(|contents| SampleContents::Image(Box::new(contents)))
@@ -70,7 +73,7 @@ impl SampleContents {
             SampleContents::Image(image) => image.image.file(),
             SampleContents::Objects(objects) => &objects.file,
         };
-        file.error(None, ArchiveFault::NoSample { sample, samples: self.len() })
+        file.error(None, ArchiveFault::SampleOutOfRange { sample, samples: self.len() })
     }
 
     pub(super) fn sample_len(&self, sample: u64) -> Result<u64> {
@@ -149,7 +152,7 @@ fn resize(into: &mut Vec<u8>, len: u64, file: &File) -> Result<()> {
 /// Whether an attribute is there, and is not 0.
 fn is_set(attribute: Result<crate::Attribute>) -> Result<bool> {
     match attribute {
-        Err(error) if error.is_not_found() => Ok(false),
+        Err(error) if error.is_not_found_in_file() => Ok(false),
         found => Ok(found?.read_scalar::<u64>()? != 0),
     }
 }
@@ -163,7 +166,7 @@ impl ImageContents {
         if !is_set(offset.attribute(HAS_SENTINEL_ATTRIBUTE))? {
             let file = image.file();
             let is_growing = match file.group(TABLE_GROUP) {
-                Err(error) if error.is_not_found() => false,
+                Err(error) if error.is_not_found_in_file() => false,
                 group => is_set(group?.attribute(IMPORTING_ATTRIBUTE))?,
             };
             // Where the last sample ends is not known before the import ends; else, it is where the image does.
@@ -205,9 +208,9 @@ impl ObjectContents {
         let Some(bytes) = bytes else { return Ok(None) };
         match self.file.dereference(&Reference::new(ReferenceKind::Object1, bytes))? {
             Some(Object::Dataset(dataset)) => Ok(Some(dataset)),
-            _ => {
-                Err(self.file.error(Some(OBJECT), ArchiveFault::InconsistentTables("a reference leads to no dataset")))
-            }
+            _ => Err(self
+                .file
+                .error(Some(SAMPLE_REFERENCE), ArchiveFault::InconsistentTables("a reference leads to no dataset"))),
         }
     }
 }

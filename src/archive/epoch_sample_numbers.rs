@@ -18,7 +18,7 @@ impl EpochSampleNumbers {
     }
 
     /// The position of the next sample in the epoch: where [`Samples::start_at`](super::Samples::start_at) continues.
-    pub fn position_in_epoch(&self) -> u64 {
+    pub fn next_position_in_epoch(&self) -> u64 {
         self.next
     }
 

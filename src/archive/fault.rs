@@ -11,7 +11,7 @@ pub enum ArchiveFault {
     NoArchive,
     /// There are not so many samples.
     #[error("there is no sample {sample}: there are {samples}")]
-    NoSample {
+    SampleOutOfRange {
         /// The number that was asked for.
         sample: u64,
         /// How many there are.
@@ -25,7 +25,7 @@ pub enum ArchiveFault {
     InconsistentTables(&'static str),
     /// An order that cannot be: see the text.
     #[error("{0}")]
-    InvalidEpochOrder(&'static str),
+    InvalidEpochOptions(&'static str),
     /// A thread could not be started.
     #[error("cannot start a thread that reads ahead")]
     ThreadSpawn,

@@ -15,39 +15,39 @@ pub const IMPORTING_ATTRIBUTE: &str = "importing";
 /// Attribute of the offsets: 1 if the last one is the end of the last element.
 pub const HAS_SENTINEL_ATTRIBUTE: &str = "sentinel";
 /// Attribute of the name index: for how many entries it was made.
-pub const INDEXED_ENTRIES_ATTRIBUTE: &str = "entries";
+pub const INDEXED_ENTRY_COUNT_ATTRIBUTE: &str = "entries";
 /// Attribute of the digests: the algorithm, by its name.
 pub const DIGEST_ALGORITHM_ATTRIBUTE: &str = "algorithm";
 
 /// Bytes of all records of the archives that are not contents of files: headers, padding, ends.
-pub const HEADER: &str = ".h5live_tar/header";
+pub const HEADERS_AND_PADDING: &str = ".h5live_tar/header";
 /// One [`EntryRow`] for each entry of the archives.
 pub const ENTRY: &str = ".h5live_tar/entry";
 /// The path of each entry, and where its link leads; both end with a NUL.
-pub const PATH: &str = ".h5live_tar/path";
+pub const PATH_AND_LINK_TARGET: &str = ".h5live_tar/path";
 /// One [`ArchiveRow`] for each archive.
 pub const ARCHIVE: &str = ".h5live_tar/archive";
 /// The segments of sparse files: `[segments, 3]`, the entry, the offset in its contents, bytes.
-pub const SPARSE: &str = ".h5live_tar/sparse";
+pub const SPARSE_SEGMENT: &str = ".h5live_tar/sparse";
 /// The digest of each sample: `[samples, bytes of a digest]`.
-pub const DIGEST: &str = ".h5live_tar/digest";
+pub const SAMPLE_DIGEST: &str = ".h5live_tar/digest";
 /// The dataset of each sample, as an object reference (layouts with one dataset for each).
-pub const OBJECT: &str = ".h5live_tar/object";
+pub const SAMPLE_REFERENCE: &str = ".h5live_tar/object";
 /// The hash table of names: `[slots]`.
 pub const NAME_INDEX: &str = ".h5live_tar/name_index";
 /// Contents that have no place of their own under their name.
-pub const CONTENT_GROUP: &str = ".h5live_tar/content";
+pub const UNPLACED_CONTENT_GROUP: &str = ".h5live_tar/content";
 /// As long as an import is under way: a hash of the path of each link that was there before it, `[links, 16]`.
-pub const LINKS_BEFORE_IMPORT: &str = ".h5live_tar/before";
+pub const LINK_HASHES_BEFORE_IMPORT: &str = ".h5live_tar/before";
 
 /// The contents of all samples, one after another (layout `shredder`).
-pub const IMAGE: &str = "image";
+pub const SAMPLE_CONTENTS: &str = "image";
 /// Where each sample begins in the image (bytes), and where the last one ends.
-pub const IMAGE_OFFSET: &str = "image_offset";
+pub const SAMPLE_OFFSET: &str = "image_offset";
 /// The name of each sample, with a NUL behind it.
-pub const NAME: &str = "name";
+pub const SAMPLE_NAME: &str = "name";
 /// Where each name begins (bytes), and where the last one ends.
-pub const NAME_OFFSET: &str = "name_offset";
+pub const SAMPLE_NAME_OFFSET: &str = "name_offset";
 /// Bytes of a chunk of the image and of the names.
 pub const BYTES_PER_CHUNK: u64 = 1 << 20;
 /// Elements of a chunk of offsets.

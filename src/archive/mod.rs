@@ -52,7 +52,7 @@ pub use self::name_index::{NameIndex, normalized_path};
 use self::names::Names;
 pub use self::order::Permutation;
 pub use self::prefetch::Prefetch;
-pub use self::samples::Samples;
+pub use self::samples::EpochSamples;
 use crate::{DatasetViewPart, File, Result};
 
 /// Whether a path matches a pattern, as [`Archive::glob`] has it.
@@ -144,7 +144,7 @@ impl Archive {
     }
 
     /// In how many pieces the file has the contents of all samples; `None` if they cannot be viewed.
-    pub fn piece_count(&self) -> Option<usize> {
+    pub fn mapped_piece_count(&self) -> Option<usize> {
         self.shared.contents.pieces()
     }
 
@@ -160,7 +160,7 @@ impl Archive {
     ///
     /// # Errors
     /// If the names cannot be read.
-    pub fn find(&self, name: impl AsRef<[u8]>) -> Result<Option<u64>> {
+    pub fn find_sample(&self, name: impl AsRef<[u8]>) -> Result<Option<u64>> {
         Ok(self.names()?.find(name.as_ref()))
     }
 

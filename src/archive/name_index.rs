@@ -72,7 +72,7 @@ impl NameIndex {
     }
 
     /// The entry of a name, where `is_same` says whether an entry has it.
-    pub fn find(&self, name: &[u8], is_same: impl Fn(u64) -> bool) -> Option<u64> {
+    pub fn find_entry(&self, name: &[u8], is_same: impl Fn(u64) -> bool) -> Option<u64> {
         let at = self.slot_of(XxHash3_64::oneshot(normalized_path(name)), is_same);
         let entry = self.slots.get(at)? & ((1 << ENTRY_BITS) - 1);
         entry.checked_sub(1)

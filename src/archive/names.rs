@@ -4,7 +4,10 @@ use std::ops::Range;
 
 use super::contents::find_dataset;
 use super::fault::ArchiveFault;
-use super::layout::{ENTRY, EntryRow, INDEXED_ENTRIES_ATTRIBUTE, NAME, NAME_INDEX, NAME_OFFSET, NO_SAMPLE, PATH};
+use super::layout::{
+    ENTRY, EntryRow, INDEXED_ENTRY_COUNT_ATTRIBUTE, NAME_INDEX, NO_SAMPLE, PATH_AND_LINK_TARGET, SAMPLE_NAME,
+    SAMPLE_NAME_OFFSET,
+};
 use super::name_index::{NameIndex, normalized_path};
 use crate::{Dataset, File, Result};
 
@@ -40,7 +43,7 @@ pub(super) struct Names {
 
 impl Names {
     pub(super) fn read(file: &File, samples: u64) -> Result<Names> {
-        let (paths, entries) = match (find_dataset(file, ENTRY)?, find_dataset(file, PATH)?) {
+        let (paths, entries) = match (find_dataset(file, ENTRY)?, find_dataset(file, PATH_AND_LINK_TARGET)?) {
             (Some(rows), Some(paths)) => entries_of_table(&rows, &paths)?,
             _ => entries_of_names(file, samples)?,
         };
@@ -66,7 +69,7 @@ impl Names {
     /// The table that the file has, if it was made for these entries.
     fn stored_index(&self, file: &File) -> Result<Option<NameIndex>> {
         let Some(found) = find_dataset(file, NAME_INDEX)? else { return Ok(None) };
-        let entries: u64 = found.attribute(INDEXED_ENTRIES_ATTRIBUTE)?.read_scalar()?;
+        let entries: u64 = found.attribute(INDEXED_ENTRY_COUNT_ATTRIBUTE)?.read_scalar()?;
         if entries != self.entries.len() as u64 {
             return Ok(None);
         }
@@ -87,7 +90,7 @@ impl Names {
     pub(super) fn of_sample(&self, sample: u64) -> Result<&[u8], ArchiveFault> {
         let entry = usize::try_from(sample).ok().and_then(|sample| self.of_samples.get(sample));
         let samples = self.of_samples.len() as u64;
-        match entry.ok_or(ArchiveFault::NoSample { sample, samples })? {
+        match entry.ok_or(ArchiveFault::SampleOutOfRange { sample, samples })? {
             &NO_SAMPLE => Err(ArchiveFault::InconsistentTables("a sample has no entry")),
             entry => Ok(self.of_entry(*entry)),
         }
@@ -103,7 +106,7 @@ impl Names {
         let mut name = name;
         for _ in 0..MAX_HARD_LINKS {
             let key = normalized_path(name);
-            let found = self.index.find(key, |entry| {
+            let found = self.index.find_entry(key, |entry| {
                 usize::try_from(entry).is_ok_and(|at| at < self.entries.len())
                     && normalized_path(self.of_entry(entry)) == key
             })?;
@@ -169,7 +172,8 @@ fn entries_of_table(rows: &Dataset, paths: &Dataset) -> Result<(Vec<u8>, Vec<Nam
 
 /// The entries that the names of a shredded archive tell: all of them have contents.
 fn entries_of_names(file: &File, samples: u64) -> Result<(Vec<u8>, Vec<NamedEntry>)> {
-    let (Some(names), Some(offsets)) = (find_dataset(file, NAME)?, find_dataset(file, NAME_OFFSET)?) else {
+    let (Some(names), Some(offsets)) = (find_dataset(file, SAMPLE_NAME)?, find_dataset(file, SAMPLE_NAME_OFFSET)?)
+    else {
         return Ok((Vec::new(), Vec::new()));
     };
     let paths = read_bytes(&names)?;
@@ -180,7 +184,7 @@ fn entries_of_names(file: &File, samples: u64) -> Result<(Vec<u8>, Vec<NamedEntr
         let length = rest.iter().position(|byte| *byte == 0).and_then(|length| u32::try_from(length).ok());
         let Some(path_length) = length else {
             let fault = ArchiveFault::InconsistentTables("a name lies beyond the names");
-            return Err(file.error(Some(NAME_OFFSET), fault));
+            return Err(file.error(Some(SAMPLE_NAME_OFFSET), fault));
         };
         entries.push(NamedEntry { path: *start, path_length, link_length: 0, sample, kind: b'0' });
     }

@@ -67,11 +67,11 @@ impl Prefetch {
         Ok(prefetch)
     }
 
-    /// The position of the next sample in the epoch, as [`EpochSampleNumbers::position_in_epoch`] gives it. Samples that were read ahead
+    /// The position of the next sample in the epoch, as [`EpochSampleNumbers::next_position_in_epoch`] gives it. Samples that were read ahead
     /// and not taken do not count.
-    pub fn position_in_epoch(&self) -> u64 {
+    pub fn next_position_in_epoch(&self) -> u64 {
         let state = self.queue.state.lock();
-        state.tickets.iter().fold(state.numbers.clone(), |numbers, _| numbers.before()).position_in_epoch()
+        state.tickets.iter().fold(state.numbers.clone(), |numbers, _| numbers.before()).next_position_in_epoch()
     }
 }
 

@@ -31,7 +31,7 @@ use crate::Result;
 /// ```
 #[derive(Debug, Clone)]
 #[must_use = "samples are read by an iterator that this describes"]
-pub struct Samples {
+pub struct EpochSamples {
     archive: Archive,
     seed: Option<u64>,
     block: Option<u64>,
@@ -41,9 +41,9 @@ pub struct Samples {
     start: u64,
 }
 
-impl Samples {
+impl EpochSamples {
     fn new(archive: Archive) -> Self {
-        Samples { archive, seed: None, block: None, epoch: 0, shard: (0, 1), worker: (0, 1), start: 0 }
+        EpochSamples { archive, seed: None, block: None, epoch: 0, shard: (0, 1), worker: (0, 1), start: 0 }
     }
 
     /// In a random order that a seed chooses.
@@ -53,8 +53,8 @@ impl Samples {
     }
 
     /// Shuffles blocks of this many neighbours, and the samples in each, so that a disk reads what lies together. Needs
-    /// [`Samples::shuffled`].
-    pub fn shuffle_block(mut self, samples: u64) -> Self {
+    /// [`EpochSamples::shuffled`].
+    pub fn shuffle_block_size(mut self, samples: u64) -> Self {
         self.block = Some(samples);
         self
     }
@@ -77,7 +77,7 @@ impl Samples {
         self
     }
 
-    /// Starts at a position of the epoch: earlier ones are left out. [`EpochSampleNumbers::position_in_epoch`] gives it.
+    /// Starts at a position of the epoch: earlier ones are left out. [`EpochSampleNumbers::next_position_in_epoch`] gives it.
     pub fn start_at(mut self, position: u64) -> Self {
         self.start = position;
         self
@@ -86,9 +86,9 @@ impl Samples {
     /// The numbers of the samples.
     ///
     /// # Errors
-    /// [`ArchiveFault::InvalidEpochOrder`] if a rank or a worker is not below their number, or blocks are not shuffled.
+    /// [`ArchiveFault::InvalidEpochOptions`] if a rank or a worker is not below their number, or blocks are not shuffled.
     pub fn numbers(&self) -> Result<EpochSampleNumbers> {
-        let wrong = |text| Err(self.archive.error(ArchiveFault::InvalidEpochOrder(text)));
+        let wrong = |text| Err(self.archive.error(ArchiveFault::InvalidEpochOptions(text)));
         let ((rank, world), (worker, workers)) = (self.shard, self.worker);
         if rank >= world {
             return wrong("the rank of a shard is not below their number");
@@ -117,7 +117,7 @@ impl Samples {
     /// Reads the samples in this thread, one after another.
     ///
     /// # Errors
-    /// As [`Samples::numbers`].
+    /// As [`EpochSamples::numbers`].
     pub fn contents(&self) -> Result<impl Iterator<Item = Result<(u64, Vec<u8>)>> + use<>> {
         let archive = self.archive.clone();
         let numbers = self.numbers()?;
@@ -128,7 +128,7 @@ impl Samples {
     /// sample that is larger.
     ///
     /// # Errors
-    /// As [`Samples::numbers`]; [`ArchiveFault::ThreadSpawn`].
+    /// As [`EpochSamples::numbers`]; [`ArchiveFault::ThreadSpawn`].
     pub fn prefetch(&self, threads: usize, memory: u64) -> Result<Prefetch> {
         Prefetch::start(self.archive.clone(), self.numbers()?, threads, memory)
     }
@@ -136,7 +136,7 @@ impl Samples {
 
 impl Archive {
     /// The samples of an epoch, in an order.
-    pub fn samples(&self) -> Samples {
-        Samples::new(self.clone())
+    pub fn samples(&self) -> EpochSamples {
+        EpochSamples::new(self.clone())
     }
 }

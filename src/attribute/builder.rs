@@ -82,7 +82,7 @@ impl AttributeBuilder {
     /// Sets the attribute to these elements, in row-major order, in place of one of the same name.
     ///
     /// # Errors
-    /// [`model::Error::ReadOnly`], [`ErrorKind::Length`] if there are more or fewer elements than the shape has,
+    /// [`model::Error::ReadOnly`], [`ErrorKind::ElementCount`] if there are more or fewer elements than the shape has,
     /// [`ErrorKind::Convert`] if the type in the file cannot hold them.
     pub fn write<T: H5Write>(self, values: &[T]) -> Result<()> {
         self.write_encoded(values.len(), T::Element::datatype, |datatype, file| {
@@ -154,7 +154,7 @@ impl AttributeBuilder {
             file.writer()?;
             let (expected, found) = (dataspace.element_count().unwrap_or(u64::MAX), found as u64);
             if expected != found {
-                return Err(ErrorKind::Length { expected, found });
+                return Err(ErrorKind::ElementCount { expected, found });
             }
             let datatype = file.stored_type(&datatype.unwrap_or_else(default));
             let value = encode(&datatype, &file)?;
@@ -228,7 +228,7 @@ mod tests {
         narrow().write_as(&i8::datatype(), &byte[1..], ConversionPolicy::Lossy).unwrap();
         assert_eq!(root.attribute("w").unwrap().read::<u8>().unwrap(), [0]);
         let error = root.new_attribute("x").shape(&[3]).write(&[1, 2]).unwrap_err();
-        assert!(matches!(error.kind(), ErrorKind::Length { expected: 3, found: 2 }), "{error}");
+        assert!(matches!(error.kind(), ErrorKind::ElementCount { expected: 3, found: 2 }), "{error}");
         assert!(root.new_attribute("x").datatype(u8::datatype()).write(&["text".to_owned()]).is_err());
         assert!(root.attribute("x").is_err());
     }

@@ -125,12 +125,12 @@ impl Attribute {
     /// Its only element.
     ///
     /// # Errors
-    /// [`ErrorKind::Length`] if it has more or none, [`ErrorKind::Convert`] if it cannot be a `T`.
+    /// [`ErrorKind::ElementCount`] if it has more or none, [`ErrorKind::Convert`] if it cannot be a `T`.
     pub fn read_scalar<T: H5Type>(&self) -> Result<T> {
         let mut values = self.read()?;
         match (values.len(), values.pop()) {
             (1, Some(value)) => Ok(value),
-            (n, _) => Err(self.error(ErrorKind::Length { expected: n as u64, found: 1 })),
+            (n, _) => Err(self.error(ErrorKind::ElementCount { expected: n as u64, found: 1 })),
         }
     }
 

@@ -63,7 +63,7 @@ macro_rules! attributes {
             ///
             /// # Errors
             /// [`model::Error::ReadOnly`](h5live_model::Error::ReadOnly), or
-            /// [`ErrorKind::Length`](crate::ErrorKind::Length) if there are more or fewer values.
+            /// [`ErrorKind::ElementCount`](crate::ErrorKind::ElementCount) if there are more or fewer values.
             pub fn set_attribute_array<T: $crate::H5Write>(
                 &self,
                 name: &str,

@@ -217,14 +217,14 @@ impl<C> EnumCodec<C> {
         })
     }
 
-    /// Overwrites an element by the variant at a position, which is called `name`.
+    /// Overwrites an element by the variant at a position, which is called `name_for_error`.
     ///
     /// # Errors
     /// [`ConvertError::NoEnumName`].
     pub fn encode_variant(
         &self,
         variant: usize,
-        name: &str,
+        name_for_error: &str,
         element: &mut [u8],
         context: ConversionContext<'_>,
     ) -> Result<(), ConvertError>
@@ -232,6 +232,6 @@ impl<C> EnumCodec<C> {
         i64: H5Type<Encoder = C>,
     {
         let value = self.values.get(variant).copied().flatten();
-        value.ok_or_else(|| ConvertError::NoEnumName(name.into()))?.encode(&self.code, element, context)
+        value.ok_or_else(|| ConvertError::NoEnumName(name_for_error.into()))?.encode(&self.code, element, context)
     }
 }

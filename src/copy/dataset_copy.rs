@@ -80,7 +80,7 @@ impl Copier<'_> {
             return self.copy_stored_chunks(&from, &to, !old.filters.is_empty());
         }
         if self.filters.is_none() && is_encoded(&to) && self.has_lossy_filter(&new) {
-            self.report.lossily_reencoded.push(made.path.clone());
+            self.report.lossily_reencoded_datasets.push(made.path.clone());
         }
         let mut chunks = from.stored_chunks()?;
         let (Some(grid), Some(new_grid)) = (old.grid_or_single_chunk(), new.grid_or_single_chunk()) else {

@@ -132,14 +132,14 @@ impl Copier<'_> {
         lost.extend((had.comment.is_some() && has.comment != had.comment).then_some(ObjectMetadataKind::Comment));
         lost.extend(
             is_lost(had.attribute_storage.order, has.attribute_storage.order)
-                .then_some(ObjectMetadataKind::AttributeOrder),
+                .then_some(ObjectMetadataKind::AttributeCreationOrder),
         );
         if made.kind == ObjectKind::Group {
             let had = from.spec(made.from).and_then(ObjectSpec::into_group);
             let had = had.map_err(|error| self.read_error(&made.path, error))?;
             let has = to.spec(made.to).and_then(ObjectSpec::into_group);
             let has = has.map_err(|error| self.write_error(&made.path, error))?;
-            lost.extend(is_lost(had.links.order, has.links.order).then_some(ObjectMetadataKind::LinkOrder));
+            lost.extend(is_lost(had.links.order, has.links.order).then_some(ObjectMetadataKind::LinkCreationOrder));
         }
         let not_kept = lost.into_iter().map(|part| LostMetadata { path: made.path.clone(), part });
         self.report.lost_metadata.extend(not_kept);

@@ -41,7 +41,7 @@ const LARGE_ATTRIBUTE_BYTES: usize = 56 << 10;
 /// object if that is copied too. In another file, all other references become null, and [`Copier::copy_data_and_finish`] reports
 /// them. Committed types are copied with the objects that use them. Chunks are copied as they are stored, unless their
 /// filters, shape or elements change. Names of other files stay as they are ([`Copier::rewrite_file_names`],
-/// [`Copier::inline_external_and_virtual`]).
+/// [`Copier::inline_external_storage_and_virtual`]).
 ///
 /// Chunks that are copied as they are stored are also decoded by several threads, to verify them ([`Copier::verify`]).
 /// A chunk that cannot be decoded is copied all the same, and [`Copier::copy_data_and_finish`] reports it.

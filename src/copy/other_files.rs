@@ -17,7 +17,7 @@ impl<'a> Copier<'a> {
 
     /// Sets whether the elements of virtual datasets and of raw files are copied to the new file (default: no). Then the
     /// copy is a dataset like others, without sources. External links stay links.
-    pub fn inline_external_and_virtual(mut self, inline: bool) -> Self {
+    pub fn inline_external_storage_and_virtual(mut self, inline: bool) -> Self {
         self.inline = inline;
         self
     }

@@ -14,7 +14,7 @@ pub struct CopyReport {
     /// The paths of datasets whose elements went through a filter that rounds them, such as the scale-offset filter of floats,
     /// once more: some may be others in the copy. Chunks are not encoded again where both stores keep them as filters left
     /// them, and neither the chunks nor the filters are to change.
-    pub lossily_reencoded: Vec<String>,
+    pub lossily_reencoded_datasets: Vec<String>,
     /// What objects have and the store of the copy does not keep.
     pub lost_metadata: Vec<LostMetadata>,
     /// Datasets whose fill value does not fit their elements. Other programs refuse such datasets, and the right value
@@ -48,7 +48,7 @@ pub struct UndecodableChunks {
     /// Their number.
     pub count: u64,
     /// Why they cannot be decoded, with the chunk: of the first [`MAX_ERRORS`](UndecodableChunks::MAX_ERRORS).
-    pub errors: Vec<Error>,
+    pub first_errors: Vec<Error>,
 }
 
 /// Something that an object has, and its copy has not.
@@ -70,9 +70,9 @@ pub enum ObjectMetadataKind {
     /// Its comment.
     Comment,
     /// The order in which its links were made.
-    LinkOrder,
+    LinkCreationOrder,
     /// The order in which its attributes were made.
-    AttributeOrder,
+    AttributeCreationOrder,
 }
 
 impl fmt::Display for ObjectMetadataKind {
@@ -80,8 +80,8 @@ impl fmt::Display for ObjectMetadataKind {
         f.write_str(match self {
             ObjectMetadataKind::Times => "the times",
             ObjectMetadataKind::Comment => "the comment",
-            ObjectMetadataKind::LinkOrder => "the order of links",
-            ObjectMetadataKind::AttributeOrder => "the order of attributes",
+            ObjectMetadataKind::LinkCreationOrder => "the order of links",
+            ObjectMetadataKind::AttributeCreationOrder => "the order of attributes",
         })
     }
 }
@@ -117,7 +117,7 @@ impl CopyReport {
     /// Whether all of the copy was verified, and says what its source says.
     pub fn is_clean(&self) -> bool {
         self.undecodable_chunks.is_empty()
-            && self.lossily_reencoded.is_empty()
+            && self.lossily_reencoded_datasets.is_empty()
             && self.lost_metadata.is_empty()
             && self.dropped_fill_values.is_empty()
             && self.lost_references.is_empty()
@@ -131,13 +131,13 @@ impl CopyReport {
 
     /// How many lines it has of what elements are.
     pub(super) fn lens(&self) -> [usize; 3] {
-        [self.undecodable_chunks.len(), self.lossily_reencoded.len(), self.lost_references.len()]
+        [self.undecodable_chunks.len(), self.lossily_reencoded_datasets.len(), self.lost_references.len()]
     }
 
     /// Forgets what was noted of elements since [`CopyReport::lens`].
     pub(super) fn truncate(&mut self, [unverified, rounded_again, lost_references]: [usize; 3]) {
         self.undecodable_chunks.truncate(unverified);
-        self.lossily_reencoded.truncate(rounded_again);
+        self.lossily_reencoded_datasets.truncate(rounded_again);
         self.lost_references.truncate(lost_references);
     }
 
@@ -153,13 +153,15 @@ impl CopyReport {
         match self.undecodable_chunks.last_mut().filter(|dataset| dataset.path == path) {
             Some(dataset) => {
                 dataset.count += 1;
-                if dataset.errors.len() < UndecodableChunks::MAX_ERRORS {
-                    dataset.errors.push(error);
+                if dataset.first_errors.len() < UndecodableChunks::MAX_ERRORS {
+                    dataset.first_errors.push(error);
                 }
             }
-            None => {
-                self.undecodable_chunks.push(UndecodableChunks { path: path.to_owned(), count: 1, errors: vec![error] })
-            }
+            None => self.undecodable_chunks.push(UndecodableChunks {
+                path: path.to_owned(),
+                count: 1,
+                first_errors: vec![error],
+            }),
         }
     }
 }

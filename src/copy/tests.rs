@@ -215,9 +215,9 @@ fn chunks_that_cannot_be_decoded_are_copied_and_reported() {
     said.sort_unstable();
     assert_eq!(said, [("/checksum", 1), ("/packed", 1), ("/unknown", 1)]);
     for dataset in &report.undecodable_chunks {
-        let error = dataset.errors[0].to_string();
+        let error = dataset.first_errors[0].to_string();
         assert!(error.contains(&dataset.path) && error.contains("chunk [1]"), "{error}");
-        assert!(matches!(dataset.errors[0].kind(), ErrorKind::Filter(_)), "{error}");
+        assert!(matches!(dataset.first_errors[0].kind(), ErrorKind::Filter(_)), "{error}");
         let (old, new) = (from.dataset(&dataset.path).unwrap(), to.dataset(&dataset.path).unwrap());
         for chunk in old.stored_chunks().unwrap() {
             let copied = new.stored_chunk(&chunk.coord).unwrap().unwrap();
@@ -244,7 +244,7 @@ fn errors_of_many_chunks_are_counted_and_the_first_are_kept() {
     let to = File::in_memory();
     let report = from.object("data").unwrap().copy_to(&to.root(), "data").unwrap();
     assert_eq!(report.undecodable_chunk_count(), 100);
-    assert_eq!(report.undecodable_chunks[0].errors.len(), crate::UndecodableChunks::MAX_ERRORS);
+    assert_eq!(report.undecodable_chunks[0].first_errors.len(), crate::UndecodableChunks::MAX_ERRORS);
     assert_eq!(to.dataset("data").unwrap().stored_chunks().unwrap().len(), 100);
 }
 

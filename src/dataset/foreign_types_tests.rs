@@ -20,7 +20,7 @@ fn elements_of_other_types_are_converted_both_ways() {
     data.read_as_into((.., 0), &int(2), &mut bytes).unwrap();
     assert_eq!(bytes, [1, 0, 255, 255]);
     let error = data.read_as_into(.., &int(2), &mut bytes).unwrap_err();
-    assert!(matches!(error.kind(), ErrorKind::Length { expected: 4, found: 2 }), "{error}");
+    assert!(matches!(error.kind(), ErrorKind::ElementCount { expected: 4, found: 2 }), "{error}");
     assert!(data.append_as(&int(4), &[0, 0, 1, 0, 0, 0, 1, 0]).is_err(), "too large for 16 bits");
     let lossy = data.with_conversion(ConversionPolicy::Lossy);
     lossy.append_as(&int(4), &[0, 0, 1, 0, 0, 0, 255, 255]).unwrap();

@@ -124,7 +124,7 @@ impl Dataset {
     /// A handle for one who follows a virtual dataset. A source whose writer lets nobody read it yet has no rows so far;
     /// for others, it is an error ([`Error::is_in_use`]) as soon as the extent depends on it.
     /// Reading elements of such a source is an error for both. [`Dataset::follow`] waits for them.
-    pub fn tolerate_busy_sources(mut self) -> Self {
+    pub fn ignore_busy_sources_in_extent(mut self) -> Self {
         self.awaits_sources = true;
         self
     }

@@ -378,7 +378,7 @@ pub(super) fn raw_element_count(bytes: &[u8], size: usize) -> Result<usize, Erro
 /// Checks that there are as many values as elements are selected.
 pub(super) fn check_length(selected: &BoundSelection, found: usize) -> Result<(), ErrorKind> {
     let (expected, found) = (selected.element_count(), found as u64);
-    if expected == found { Ok(()) } else { Err(ErrorKind::Length { expected, found }) }
+    if expected == found { Ok(()) } else { Err(ErrorKind::ElementCount { expected, found }) }
 }
 
 #[cfg(test)]

@@ -138,7 +138,7 @@ impl Group {
     ///
     /// # Errors
     /// As [`MapBuilder::create`].
-    pub fn create_map(&self, path: &str, spec: &MapSpec) -> Result<UntypedMap> {
+    pub fn create_untyped_map(&self, path: &str, spec: &MapSpec) -> Result<UntypedMap> {
         let builder = self.new_map::<u8, u8>().key_type(spec.key_type.clone()).value_type(spec.value_type.clone());
         builder.create_untyped(path)
     }

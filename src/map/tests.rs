@@ -173,6 +173,6 @@ fn maps_are_objects_with_attributes_and_are_copied() {
             assert_eq!(copy.as_untyped().attribute("unit").unwrap().read_scalar::<String>().unwrap(), "none");
         }
         file.root().unlink("map").unwrap();
-        assert!(file.map::<String, Vec<String>>("map").unwrap_err().is_not_found());
+        assert!(file.map::<String, Vec<String>>("map").unwrap_err().is_not_found_in_file());
     }
 }

@@ -177,7 +177,8 @@ impl Options {
         if connector.name() == Native::default().connector() {
             return Ok(());
         }
-        let known: Vec<_> = connector.options().setting_descriptions().iter().map(|setting| setting.name).collect();
+        let known: Vec<_> =
+            connector.options().visible_setting_descriptions().iter().map(|setting| setting.name).collect();
         let known =
             known.into_iter().chain(Options::common_settings().iter().map(|(setting, _)| setting.name)).collect();
         Err(SettingError::Unknown { connector: connector.name(), name: (*name).to_owned(), known })

@@ -22,7 +22,7 @@ impl AppendTransaction<'_> {
     /// Appends rows, as [`Dataset::append`] does, when the transaction ends.
     ///
     /// # Errors
-    /// As [`Dataset::append`]; [`ErrorKind::PublishOrder`] if the dataset is of another file.
+    /// As [`Dataset::append`]; [`ErrorKind::InvalidPublishOrder`] if the dataset is of another file.
     pub fn append<T: H5Write>(&mut self, dataset: &Dataset, values: &[T]) -> Result<()> {
         let rows = dataset.encode_rows(values)?;
         self.append_raw(dataset, &rows)
@@ -34,7 +34,9 @@ impl AppendTransaction<'_> {
     /// As [`AppendTransaction::append`].
     pub fn append_raw(&mut self, dataset: &Dataset, rows: &[u8]) -> Result<()> {
         if !std::sync::Arc::ptr_eq(dataset.file().shared(), self.file.shared()) {
-            return Err(self.file.error(Some(dataset.path()), ErrorKind::PublishOrder("they are in different files")));
+            return Err(self
+                .file
+                .error(Some(dataset.path()), ErrorKind::InvalidPublishOrder("they are in different files")));
         }
         dataset.file().shared().blobs.note_stored_elements(&dataset.datatype()?);
         dataset.check_rows(rows)?;

@@ -55,7 +55,7 @@ pub struct AccessOptions {
 #[derive(Debug)]
 pub struct FoundFileState {
     /// Where the superblock is (bytes from the start of the file).
-    pub offset: u64,
+    pub superblock_offset: u64,
     /// The superblock.
     pub superblock: Superblock,
     /// The state that a writer left that did not close the file.
@@ -172,7 +172,7 @@ impl AccessOptions {
     pub fn open_for_reading(&self, path: &Path) -> Result<(File, LockHandle)> {
         let lock = self.lock_handle(path)?;
         Self::let_writer_go_first(&lock, || thread::sleep(Duration::from_millis(1)));
-        let mut taken = lock.try_lock(LockKind::Shared).map_err(Error::io("lock the file"))?;
+        let mut taken = lock.try_flock(LockKind::Shared).map_err(Error::io("lock the file"))?;
         if taken == LockAttempt::Conflict && self.mode == Mode::SwmrRead {
             taken = Self::wait_for_writer_to_begin(path, &lock)?;
         }
@@ -204,7 +204,9 @@ impl AccessOptions {
         for look in 0..TAKEOVER_WAIT_POLLS {
             match locate_superblock(&storage).ok().map(|(_, superblock)| superblock) {
                 // Its writer keeps the lock.
-                Some(old) if old.version < 3 && is_marked_open_for_writing(&old) && lock.is_generation_locked() => {
+                Some(old)
+                    if old.version < 3 && is_marked_open_for_writing(&old) && lock.may_have_generation_writer() =>
+                {
                     return Ok(LockAttempt::Acquired);
                 }
                 Some(alone) if writes_alone(alone.status) => break,
@@ -213,7 +215,7 @@ impl AccessOptions {
                 _ => {}
             }
             thread::sleep(Duration::from_millis(1));
-            if lock.try_lock(LockKind::Shared).map_err(Error::io("lock the file"))? == LockAttempt::Acquired {
+            if lock.try_flock(LockKind::Shared).map_err(Error::io("lock the file"))? == LockAttempt::Acquired {
                 return Ok(LockAttempt::Acquired);
             }
         }
@@ -275,7 +277,7 @@ impl AccessOptions {
     ) -> Result<bool> {
         let awaits_yielding = || self.mode == Mode::SwmrWrite && lock.has_yielding_readers();
         for poll in 0..TAKEOVER_WAIT_POLLS {
-            if lock.try_lock(LockKind::Exclusive).map_err(Error::io("lock the file"))? == LockAttempt::Acquired {
+            if lock.try_flock(LockKind::Exclusive).map_err(Error::io("lock the file"))? == LockAttempt::Acquired {
                 lock.announce_writer_waiting(false);
                 return Ok(true);
             }
@@ -283,11 +285,13 @@ impl AccessOptions {
                 break;
             }
             match locate_superblock(file).map(|(_, superblock)| superblock) {
-                Ok(old) if old.version < 3 && is_marked_open_for_writing(&old) && !lock.is_generation_locked() => {
+                Ok(old)
+                    if old.version < 3 && is_marked_open_for_writing(&old) && !lock.may_have_generation_writer() =>
+                {
                     lock.announce_writer_waiting(true);
                 }
                 // A handle of this process does not go while this one waits.
-                _ if poll == 0 && !lock.own_lock_holder().is_empty() && !awaits_yielding() => break,
+                _ if poll == 0 && !lock.this_process_if_flock_holder().is_empty() && !awaits_yielding() => break,
                 Ok(at_rest) if !is_marked_open_for_writing(&at_rest) && lock.find_writer() == WriterPresence::None => {
                     if self.mode == Mode::SwmrWrite {
                         // New readers wait from now on, and followers hear of the file being opened.
@@ -327,8 +331,8 @@ impl AccessOptions {
         if !locked && !among_swmr_readers {
             return Err(match lock.find_writer() {
                 WriterPresence::Alive(holders) => Error::InUse { reason: OpenConflict::Writer, holders },
-                WriterPresence::None => Error::InUse { reason: OpenConflict::Readers, holders: lock.lock_holders() },
-                WriterPresence::Unknown => Error::InUse { reason: OpenConflict::Lock, holders: lock.lock_holders() },
+                WriterPresence::None => Error::InUse { reason: OpenConflict::Readers, holders: lock.flock_holders() },
+                WriterPresence::Unknown => Error::InUse { reason: OpenConflict::Lock, holders: lock.flock_holders() },
             });
         }
         if marked && !self.takes_turns {
@@ -349,7 +353,7 @@ impl AccessOptions {
             return Err(Error::SwmrUnsupported(SwmrUnsupportedReason::SuperblockVersion(superblock.version)));
         }
         Ok(FoundFileState {
-            offset: at,
+            superblock_offset: at,
             superblock,
             unclean_close: marked.then_some(UncleanClose { may_have_followers: swmr }),
             other_handles: lock.find_other_handles(),
@@ -361,7 +365,7 @@ impl AccessOptions {
     ///
     /// # Errors
     /// [`Error::Io`]; [`Error::InUse`]; [`Error::Exists`] if it is there and must not be.
-    pub fn create_or_open_to_overwrite(&self, path: &Path) -> Result<CreatedFile> {
+    pub fn create_or_open_to_overwrite(&self, path: &Path) -> Result<CreatedOrOpenedFile> {
         let mut permissions = None;
         for _ in 0..MAX_RECHECKS {
             // Locked before anything else, so that no writer comes between the look for one and the lock.
@@ -397,7 +401,7 @@ impl AccessOptions {
                 file.set_permissions(permissions).map_err(Error::io("set the permissions of the file"))?;
             }
             mark_as_written(&file, &lock)?;
-            return Ok(CreatedFile { file, lock, is_new });
+            return Ok(CreatedOrOpenedFile { file, lock, is_new });
         }
         Err(Error::InUse { reason: OpenConflict::Writer, holders: Vec::new() })
     }
@@ -428,22 +432,22 @@ impl AccessOptions {
     /// whether the file has what they wait for.
     fn lock_to_create(lock: &LockHandle, check: impl Fn() -> Result<()>, mut pause: impl FnMut()) -> Result<()> {
         for _ in 0..LEAVE_WAIT_POLLS {
-            let taken = lock.try_lock(LockKind::Exclusive).map_err(Error::io("lock the file"))?;
+            let taken = lock.try_flock(LockKind::Exclusive).map_err(Error::io("lock the file"))?;
             check()?;
             match taken {
                 LockAttempt::Acquired => return Ok(()),
                 // A handle of this process does not go while this one waits.
-                LockAttempt::Conflict if !lock.own_lock_holder().is_empty() => break,
+                LockAttempt::Conflict if !lock.this_process_if_flock_holder().is_empty() => break,
                 LockAttempt::Conflict => pause(),
             }
         }
-        Err(Error::InUse { reason: OpenConflict::Lock, holders: lock.lock_holders() })
+        Err(Error::InUse { reason: OpenConflict::Lock, holders: lock.flock_holders() })
     }
 }
 
 /// A file that was created, or is to be emptied.
 #[derive(Debug)]
-pub struct CreatedFile {
+pub struct CreatedOrOpenedFile {
     /// The file.
     pub file: File,
     /// Its lock.

@@ -43,6 +43,6 @@ pub fn diagnose_open_state(path: &Path) -> Result<FileDiagnosis> {
         superblock_version: Some(superblock.version),
         length,
         announced_length: announced,
-        readers,
+        other_readers: readers,
     })
 }

@@ -31,7 +31,7 @@ pub enum Error {
     Deleted,
     /// The lock that shows that this process writes the file is no longer held.
     #[error("the lock that shows that this process writes the file is lost: others may write it too")]
-    LockLost,
+    LivenessLockLost,
     /// There is no superblock in the file.
     #[error("this is not an HDF5 file")]
     NotHdf5,
@@ -214,7 +214,7 @@ impl Error {
         }
         match self {
             Error::Io { source, .. } => source.into(),
-            Error::LockLost => StoreErrorKind::Fenced,
+            Error::LivenessLockLost => StoreErrorKind::Fenced,
             Error::InUse { holders, .. } => StoreErrorKind::InUse(holders.clone()),
             Error::TooMuchUnreclaimed { openers, .. } => StoreErrorKind::InUse(openers.clone()),
             Error::NotHdf5 | Error::Onion | Error::Directory | Error::NotSeekable => StoreErrorKind::NotThisFormat,

@@ -22,17 +22,17 @@ impl ReplacementLock {
     /// # Errors
     /// [`Error::InUse`] if a process writes it, or if it is not known whether one does; [`Error::Io`] if it cannot be
     /// read.
-    pub fn claim(path: &Path) -> Result<Option<Self>> {
+    pub fn acquire_if_exists(path: &Path) -> Result<Option<Self>> {
         let locking = LockPolicy::from_environment().unwrap_or_default();
         let lock = match LockHandle::open(path, locking) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             lock => lock.map_err(Error::io("open the file"))?,
         };
         // Writers want the lock for themselves.
-        let taken = lock.try_lock(LockKind::Shared).map_err(Error::io("lock the file"))?;
+        let taken = lock.try_flock(LockKind::Shared).map_err(Error::io("lock the file"))?;
         refuse_if_written(path, &lock)?;
         match taken {
-            LockAttempt::Conflict => Err(Error::InUse { reason: OpenConflict::Lock, holders: lock.lock_holders() }),
+            LockAttempt::Conflict => Err(Error::InUse { reason: OpenConflict::Lock, holders: lock.flock_holders() }),
             LockAttempt::Acquired => Ok(Some(ReplacementLock { path: path.to_owned(), lock })),
         }
     }
@@ -40,7 +40,7 @@ impl ReplacementLock {
     /// Looks once more: a writer that continues a dead one's file under its readers does not heed the lock.
     ///
     /// # Errors
-    /// As [`ReplacementLock::claim`]; [`Error::ChangedDuringRead`] if another file has been put there meanwhile.
+    /// As [`ReplacementLock::acquire_if_exists`]; [`Error::ChangedDuringRead`] if another file has been put there meanwhile.
     pub fn check_still_replaceable(&self) -> Result<()> {
         if is_different_file(&self.lock, &self.path) {
             return Err(Error::ChangedDuringRead);

@@ -14,7 +14,7 @@ use h5live_cache::{Cache, RedoOverlay, Storage};
 use h5live_format::{Addr, GenerationWord, StatusFlags, Superblock};
 use parking_lot::Mutex;
 
-use crate::generation_word::read_generation;
+use crate::generation_word::read_generation_and_eof;
 use crate::locking::{LockAttempt, LockHandle, LockKind};
 use crate::redo;
 use crate::superblock::read_superblock;
@@ -137,7 +137,7 @@ impl GenerationReader {
         if !superblock.status.contains(StatusFlags::SWMR) {
             return Ok(ShownState::Closed(Box::new(superblock)));
         }
-        let word = read_generation(storage, &superblock)?;
+        let word = read_generation_and_eof(storage, &superblock)?;
         // Where the word was, there may be raw data once another end is announced.
         match word.filter(|_| read_superblock(storage, 0).is_ok_and(|again| again == superblock)) {
             Some((generation, end)) => Ok(ShownState::Live(generation, end)),
@@ -146,7 +146,7 @@ impl GenerationReader {
     }
 
     /// The number of the generation, as bytes to be compared; none if there is none at the moment.
-    pub fn generation_bytes(&self) -> Vec<u8> {
+    pub fn read_generation_number_bytes(&self) -> Vec<u8> {
         match self.read_shown() {
             Ok(ShownState::Live(generation, _)) => generation.number().to_le_bytes().to_vec(),
             _ => Vec::new(),
@@ -159,7 +159,7 @@ impl GenerationReader {
     /// # Errors
     /// [`Error::ChangedDuringRead`] if the read must be repeated; errors of the storage.
     pub(crate) fn begin_read(&self, without_waiting: bool) -> Result<GenerationRead<'_>> {
-        let mut held = if self.lock.is_generation_locked() { None } else { Some(self.lock_out_writers()?) };
+        let mut held = if self.lock.may_have_generation_writer() { None } else { Some(self.lock_out_writers()?) };
         // Taken before the file is read, so that no thread adopts an older state after another thread adopted a newer
         // one.
         let mut known = self.adopted.lock();
@@ -185,7 +185,7 @@ impl GenerationReader {
             return Err(Error::ChangedDuringRead);
         }
         if !is_held
-            && self.lock.try_lock(LockKind::Shared).map_err(Error::io("lock the file"))? == LockAttempt::Conflict
+            && self.lock.try_flock(LockKind::Shared).map_err(Error::io("lock the file"))? == LockAttempt::Conflict
         {
             return Err(Error::ChangedDuringRead);
         }
@@ -261,7 +261,7 @@ impl GenerationRead<'_> {
     pub fn is_valid(&self) -> bool {
         let GenerationRead { generations, shown, held } = self;
         // In this order: a writer shows the next generation before it says that it lives.
-        (held.is_some() || generations.lock.is_generation_locked())
+        (held.is_some() || generations.lock.may_have_generation_writer())
             && generations.read_shown().is_ok_and(|now| now.has_same_contents(shown))
     }
 

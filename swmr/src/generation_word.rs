@@ -20,7 +20,10 @@ pub(crate) fn announced_end(superblock: &Superblock) -> Option<Addr> {
 ///
 /// # Errors
 /// Those of the storage.
-pub fn read_generation(storage: &dyn Storage, superblock: &Superblock) -> Result<Option<(GenerationWord, Addr)>> {
+pub fn read_generation_and_eof(
+    storage: &dyn Storage,
+    superblock: &Superblock,
+) -> Result<Option<(GenerationWord, Addr)>> {
     let Some((place, end)) = announced_end(superblock).and_then(|end| GenerationWord::word_addr(end).zip(Some(end)))
     else {
         return Ok(None);

@@ -34,7 +34,7 @@ mod retry;
 mod superblock;
 
 pub use access::{
-    AccessOptions, CreatedFile, FoundFileState, OpenedForWriting, UncleanClose, has_dead_swmr_writer,
+    AccessOptions, CreatedOrOpenedFile, FoundFileState, OpenedForWriting, UncleanClose, has_dead_swmr_writer,
     refuse_directory_or_pipe,
 };
 pub use diagnosis::diagnose_open_state;
@@ -42,7 +42,7 @@ pub use error::{Error, OpenConflict, Result, RetryableError, SwmrUnsupportedReas
 pub use file_change::ForeignFileChangeDetector;
 pub use file_replacement::ReplacementLock;
 pub use generation::{GenerationReader, ReaderCache};
-pub use generation_word::read_generation;
+pub use generation_word::read_generation_and_eof;
 pub use h5live_model::{
     FileDiagnosis, FileHolderProcess, FileOpenState, ForeignFileChange, Mode, RepairReport, SwmrInvariant,
 };

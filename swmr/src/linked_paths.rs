@@ -7,7 +7,7 @@ use h5live_model::LinkedStoreRole;
 /// The folders of libhdf5's variable for files that have this role. `folder` is the one of the file that names another.
 fn prefix_folders(role: LinkedStoreRole, folder: Option<&Path>) -> Vec<PathBuf> {
     let variable = match role {
-        LinkedStoreRole::ExternalLink => "HDF5_EXT_PREFIX",
+        LinkedStoreRole::ExternalLinkOrReference => "HDF5_EXT_PREFIX",
         LinkedStoreRole::VirtualSource => "HDF5_VDS_PREFIX",
     };
     let value = std::env::var_os(variable).unwrap_or_default();

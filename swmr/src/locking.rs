@@ -159,7 +159,7 @@ impl LockHandle {
     ///
     /// # Errors
     /// If the file system has no locks, and they are not optional.
-    pub fn try_lock(&self, lock: LockKind) -> io::Result<LockAttempt> {
+    pub fn try_flock(&self, lock: LockKind) -> io::Result<LockAttempt> {
         let Some(file) = self.file_to_lock() else { return Ok(LockAttempt::Acquired) };
         let _changes = self.changes.lock();
         let taken = match lock {
@@ -212,7 +212,7 @@ impl LockHandle {
     ///
     /// # Errors
     /// Errors of the system.
-    pub fn release_flock_for_readers(&self) -> io::Result<()> {
+    pub fn release_flock_close_if_local(&self) -> io::Result<()> {
         self.release_flock()?;
         if self.liveness_file.lock().as_deref().is_some_and(lease::is_known_local) {
             *self.file.lock() = None;
@@ -249,7 +249,7 @@ impl LockHandle {
         #[cfg(target_os = "linux")]
         if let (Some(file), false) = (&written, self.locking == LockPolicy::Off) {
             // A lock that cannot be released ends with the last handle.
-            let _ = beacon::release_liveness(file);
+            let _ = beacon::release_liveness_lock(file);
         }
         drop(written);
     }
@@ -366,29 +366,29 @@ impl LockHandle {
     ///
     /// # Errors
     /// Errors of the system. Without this lock nobody can follow.
-    pub fn acquire_generation_lock(&self) -> io::Result<()> {
+    pub fn acquire_generation_writer_lock(&self) -> io::Result<()> {
         #[cfg(target_os = "linux")]
-        return self.file_to_lock().map_or(Ok(()), |file| beacon::acquire_generation(&file));
+        return self.file_to_lock().map_or(Ok(()), |file| beacon::acquire_generation_writer_lock(&file));
         #[cfg(not(target_os = "linux"))]
         Ok(())
     }
 
-    /// Takes back what [`LockHandle::acquire_generation_lock`] says.
+    /// Takes back what [`LockHandle::acquire_generation_writer_lock`] says.
     ///
     /// # Errors
     /// As the system has it.
-    pub fn release_generation_lock(&self) -> io::Result<()> {
+    pub fn release_generation_writer_lock(&self) -> io::Result<()> {
         #[cfg(target_os = "linux")]
-        return self.file_to_lock().map_or(Ok(()), |file| beacon::release_generation(&file));
+        return self.file_to_lock().map_or(Ok(()), |file| beacon::release_generation_writer_lock(&file));
         #[cfg(not(target_os = "linux"))]
         Ok(())
     }
 
     /// Whether a process writes the file so that others can follow it by its generations. Without locks there is
     /// nothing to tell that from.
-    pub fn is_generation_locked(&self) -> bool {
+    pub fn may_have_generation_writer(&self) -> bool {
         #[cfg(target_os = "linux")]
-        return self.file_to_lock().is_none_or(|file| beacon::is_generation_held(&file));
+        return self.file_to_lock().is_none_or(|file| beacon::has_generation_writer(&file));
         #[cfg(not(target_os = "linux"))]
         true
     }
@@ -452,13 +452,13 @@ impl LockHandle {
     }
 
     /// The processes that hold the file's lock, as far as the system lets this one see them.
-    pub fn lock_holders(&self) -> Vec<FileHolderProcess> {
-        self.file().and_then(|file| holders::find_lock_holders(&file).ok()).unwrap_or_default()
+    pub fn flock_holders(&self) -> Vec<FileHolderProcess> {
+        self.file().and_then(|file| holders::find_flock_holders(&file).ok()).unwrap_or_default()
     }
 
     /// This process, if it holds the file's lock itself, through another handle.
-    pub fn own_lock_holder(&self) -> Vec<FileHolderProcess> {
-        let own = self.file().is_some_and(|file| holders::is_locked_by_this_process(&file));
+    pub fn this_process_if_flock_holder(&self) -> Vec<FileHolderProcess> {
+        let own = self.file().is_some_and(|file| holders::is_flocked_by_this_process(&file));
         own.then(FileHolderProcess::this_process).into_iter().collect()
     }
 }
@@ -475,7 +475,7 @@ impl Drop for LockHandle {
 
 #[cfg(target_os = "linux")]
 fn holds_liveness_lock(file: &File) -> bool {
-    beacon::is_liveness_held(file)
+    beacon::is_liveness_lock_held(file)
 }
 
 #[cfg(not(target_os = "linux"))]
@@ -495,9 +495,9 @@ fn acquire_liveness_lock(file: &File, locking: LockPolicy) -> io::Result<()> {
     match locking {
         LockPolicy::Off => Ok(()),
         #[cfg(target_os = "linux")]
-        LockPolicy::BestEffort => beacon::acquire_liveness(file).or(Ok(())),
+        LockPolicy::BestEffort => beacon::acquire_liveness_lock(file).or(Ok(())),
         #[cfg(target_os = "linux")]
-        LockPolicy::On => match beacon::acquire_liveness(file) {
+        LockPolicy::On => match beacon::acquire_liveness_lock(file) {
             Err(e) if has_no_locks(&e) || e.raw_os_error() == Some(nix::libc::EINVAL) => Ok(()),
             lit => lit,
         },
@@ -549,27 +549,27 @@ mod beacon {
         asked.is_ok() && libc::c_int::from(found.l_type) != libc::F_UNLCK
     }
 
-    pub fn acquire_liveness(file: &File) -> io::Result<()> {
+    pub fn acquire_liveness_lock(file: &File) -> io::Result<()> {
         set_lock(file, LIVENESS_OFFSET, libc::F_WRLCK)
     }
 
-    pub fn release_liveness(file: &File) -> io::Result<()> {
+    pub fn release_liveness_lock(file: &File) -> io::Result<()> {
         set_lock(file, LIVENESS_OFFSET, libc::F_UNLCK)
     }
 
-    pub fn is_liveness_held(file: &File) -> bool {
+    pub fn is_liveness_lock_held(file: &File) -> bool {
         is_held(file, LIVENESS_OFFSET)
     }
 
-    pub fn acquire_generation(file: &File) -> io::Result<()> {
+    pub fn acquire_generation_writer_lock(file: &File) -> io::Result<()> {
         set_lock(file, GENERATION_OFFSET, libc::F_RDLCK)
     }
 
-    pub fn release_generation(file: &File) -> io::Result<()> {
+    pub fn release_generation_writer_lock(file: &File) -> io::Result<()> {
         set_lock(file, GENERATION_OFFSET, libc::F_UNLCK)
     }
 
-    pub fn is_generation_held(file: &File) -> bool {
+    pub fn has_generation_writer(file: &File) -> bool {
         is_held(file, GENERATION_OFFSET)
     }
 

@@ -51,7 +51,7 @@ pub struct PathWatch {
     is_settled: bool,
     pause: Duration,
     #[cfg(target_os = "linux")]
-    reports: Option<linux::FolderInotify>,
+    reports: Option<linux::PathInotify>,
 }
 
 #[cfg(target_os = "linux")]
@@ -68,12 +68,12 @@ mod linux {
 
     /// The reports of changes of one name in a folder.
     #[derive(Debug)]
-    pub struct FolderInotify {
+    pub struct PathInotify {
         inotify: Inotify,
         name: OsString,
     }
 
-    impl FolderInotify {
+    impl PathInotify {
         /// `None` if there is no such folder, or the path is a link: what it leads to is in another folder.
         pub fn new(path: &Path) -> Option<Self> {
             if path.is_symlink() {
@@ -90,7 +90,7 @@ mod linux {
                 | AddWatchFlags::IN_DELETE
                 | AddWatchFlags::IN_MOVED_FROM;
             inotify.add_watch(folder, events | AddWatchFlags::IN_ONLYDIR).ok()?;
-            Some(FolderInotify { inotify, name })
+            Some(PathInotify { inotify, name })
         }
 
         /// Waits for a report, at most so long. Whether one of the name came; `None` if no more will come.
@@ -131,7 +131,7 @@ impl PathWatch {
             is_settled: true,
             pause,
             #[cfg(target_os = "linux")]
-            reports: linux::FolderInotify::new(path),
+            reports: linux::PathInotify::new(path),
         };
         watch.update_stamp();
         watch

@@ -155,7 +155,7 @@ impl<S: WakeSource> Poller<S> {
                 heard
             }
             None => {
-                let idle = now.saturating_sub(self.predictor.last_change()) / LATENCY_FRACTION;
+                let idle = now.saturating_sub(self.predictor.last_change_time()) / LATENCY_FRACTION;
                 if self.unrelated_events >= UNRELATED_EVENTS_BEFORE_BACKOFF {
                     self.source.sleep(idle.clamp(MIN_POLL_INTERVAL, MAX_UNRELATED_BACKOFF).min(left));
                 }

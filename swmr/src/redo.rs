@@ -9,7 +9,7 @@ use h5live_format::{Addr, GenerationWord, RedoRecord, RedoWrite, SeqlockCounter,
 
 use parking_lot::Mutex;
 
-use crate::generation_word::{announced_end, has_generations, read_generation};
+use crate::generation_word::{announced_end, has_generations, read_generation_and_eof};
 use crate::superblock::{parse_superblock, read_superblock};
 use crate::{Error, Result};
 
@@ -27,7 +27,7 @@ pub fn find_redo_record(storage: &dyn Storage, superblock: &Superblock) -> Resul
     if !has_generations(superblock) {
         return Ok(found);
     }
-    let shown = read_generation(storage, superblock)?;
+    let shown = read_generation_and_eof(storage, superblock)?;
     Ok(found.filter(|record| shown.is_none_or(|(shown, _)| shown.accepts_redo_record(record))))
 }
 

@@ -121,7 +121,7 @@ pub enum GenerationReadEvent<'a> {
     /// All has been read.
     ReadFinished,
     /// All that was read counts.
-    Validated,
+    ReadValidated,
     /// The awaited change has not come.
     PollTimedOut,
 }
@@ -191,7 +191,7 @@ impl RetryPolicy {
     }
 
     /// The same policy. Errors say whether another program has changed the file.
-    pub fn with_foreign_change_detector(self, file: Arc<ForeignFileChangeDetector>) -> Self {
+    pub fn with_truncation_check(self, file: Arc<ForeignFileChangeDetector>) -> Self {
         RetryPolicy { opened_file: Some(file), ..self }
     }
 
@@ -386,7 +386,7 @@ impl RetryPolicy {
         let done = self.attempt_within_grace(operation);
         note(GenerationReadEvent::ReadFinished);
         if look.is_valid() {
-            note(GenerationReadEvent::Validated);
+            note(GenerationReadEvent::ReadValidated);
             return done;
         }
         look.invalidate_caches();

@@ -158,7 +158,7 @@ fn a_virtual_dataset_in_a_closed_file_is_followed_until_its_sources_are_closed()
     let early = File::open(&path).unwrap().dataset("whole").unwrap();
     assert!(early.shape().unwrap_err().is_in_use() && early.read::<u64>().unwrap_err().is_in_use());
     assert_eq!(early.source_states().unwrap(), vec![SourceState::InUse]);
-    assert_eq!(early.clone().tolerate_busy_sources().shape().unwrap(), [0]);
+    assert_eq!(early.clone().ignore_busy_sources_in_extent().shape().unwrap(), [0]);
     assert!(early.shape().is_err(), "what one who follows knows does not count");
     source.start_swmr().unwrap();
     rows.append(&[0, 1, 2]).unwrap();

@@ -115,13 +115,13 @@ fn circles_of_publishing_and_other_files_are_refused() {
     c.publish_after(&b).unwrap();
     c.publish_after(&b).unwrap();
     for (later, earlier) in [(&a, &c), (&a, &b), (&a, &a)] {
-        assert!(matches!(later.publish_after(earlier).unwrap_err().kind(), ErrorKind::PublishOrder(_)));
+        assert!(matches!(later.publish_after(earlier).unwrap_err().kind(), ErrorKind::InvalidPublishOrder(_)));
     }
     let other = create(&File::in_memory(), "other", false);
-    assert!(matches!(a.publish_after(&other).unwrap_err().kind(), ErrorKind::PublishOrder(_)));
+    assert!(matches!(a.publish_after(&other).unwrap_err().kind(), ErrorKind::InvalidPublishOrder(_)));
     assert!(matches!(
         file.transaction(|tx| tx.append(&other, &[1u32])).unwrap_err().kind(),
-        ErrorKind::PublishOrder(_)
+        ErrorKind::InvalidPublishOrder(_)
     ));
 }
 
@@ -380,7 +380,7 @@ fn other_programs_read_the_counter() {
 fn nobody_counts_who_was_not_asked_to() {
     let file = File::in_memory();
     file.flush().unwrap();
-    assert!(file.publication_count().unwrap_err().is_not_found());
+    assert!(file.publication_count().unwrap_err().is_not_found_in_file());
 }
 
 fn in_memory(options: Options) -> (File, File) {

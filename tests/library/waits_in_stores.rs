@@ -40,7 +40,7 @@ const STEPS: [Step; 6] = [
 fn wait_for_each(location: &str, is_live: bool) {
     let mut waiter = FileWaiter::new(File::options(), location).unwrap().follow_if_in_use();
     assert!(waiter.wait_for(Duration::ZERO, |_| Ok(())).unwrap().is_none(), "{location}");
-    assert_eq!(waiter.awaited(), AwaitedChange::FileCreated, "{location}");
+    assert_eq!(waiter.awaited_change(), AwaitedChange::FileCreated, "{location}");
     let make_file = || {
         let file = File::create(location).unwrap();
         if is_live {

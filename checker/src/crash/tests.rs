@@ -7,8 +7,15 @@ fn write(at: u64, bytes: &[u8]) -> StorageOp {
     StorageOp::Write { at, bytes: bytes.to_vec() }
 }
 
-fn bounds(loss: CrashKind, tearing: AllowedTears) -> CrashBounds {
-    CrashBounds { start: 0, tearing, loss, max_recovery_crashes: 0, time_limit: None, threads: 1 }
+fn bounds(loss: CrashKind, tearing: AllowedTears) -> CrashExploreBounds {
+    CrashExploreBounds {
+        start_prefix: 0,
+        tearing,
+        crash_kind: loss,
+        max_recovery_crashes: 0,
+        time_limit: None,
+        threads: 1,
+    }
 }
 
 fn cells<const N: usize>(disk: &CrashedDisk) -> [u8; N] {
@@ -17,9 +24,9 @@ fn cells<const N: usize>(disk: &CrashedDisk) -> [u8; N] {
     cells
 }
 
-fn images(trace: &Trace, bounds: &CrashBounds) -> (Vec<Vec<u8>>, CrashReport) {
+fn images(trace: &Trace, bounds: &CrashExploreBounds) -> (Vec<Vec<u8>>, CrashExploreReport) {
     let seen = Mutex::new(Vec::new());
-    let crashed = explore_crashes(trace, bounds, &|disk: &Arc<CrashedDisk>, _: &ExpectedPrefix| {
+    let crashed = explore_crashes(trace, bounds, &|disk: &Arc<CrashedDisk>, _: &ExpectedPrefixRange| {
         seen.lock().push(disk.to_vec());
         Ok(())
     });
@@ -48,7 +55,7 @@ fn a_power_failure_leaves_any_of_what_no_barrier_followed() {
 
 #[test]
 fn finds_a_flag_that_may_come_before_its_data() {
-    let recover = |disk: &Arc<CrashedDisk>, _: &ExpectedPrefix| match cells::<2>(disk) {
+    let recover = |disk: &Arc<CrashedDisk>, _: &ExpectedPrefixRange| match cells::<2>(disk) {
         [1, data] if data != 9 => Err("flagged without data".into()),
         _ => Ok(()),
     };
@@ -67,7 +74,7 @@ fn finds_a_flag_that_may_come_before_its_data() {
 #[test]
 fn recovery_crashes_too() {
     // Recovery clears the data before it clears the flag, which is the wrong way round.
-    let recover = |disk: &Arc<CrashedDisk>, _: &ExpectedPrefix| match cells::<2>(disk) {
+    let recover = |disk: &Arc<CrashedDisk>, _: &ExpectedPrefixRange| match cells::<2>(disk) {
         [1, 0] => Err("flagged without data".into()),
         [1, _] => {
             disk.write_at(&[0], 1).unwrap();

@@ -43,7 +43,7 @@ impl FileWalk<'_> {
                 self.report(
                     FirstHeaderChunk::NAME,
                     header.addr,
-                    FindingCause::Rule("attributes are compact or dense, not both"),
+                    FindingCause::BrokenRule("attributes are compact or dense, not both"),
                 );
             }
             self.check_dense_attributes(header.addr, &info);
@@ -68,7 +68,7 @@ impl FileWalk<'_> {
             Shareable::Inline(message) => Some(Rc::new(message.datatype.clone())),
             Shareable::Shared(shared) => {
                 if counts {
-                    self.count_shared_or_committed_use(MessageType::DATATYPE, &shared.place);
+                    self.add_shared_or_committed_use(MessageType::DATATYPE, &shared.place);
                 }
                 self.resolve_shared_datatype(&shared.place, at)
             }
@@ -77,7 +77,7 @@ impl FileWalk<'_> {
             Shareable::Inline(message) => Some(message.dataspace.clone()),
             Shareable::Shared(shared) => {
                 if counts {
-                    self.count_shared_or_committed_use(MessageType::DATASPACE, &shared.place);
+                    self.add_shared_or_committed_use(MessageType::DATASPACE, &shared.place);
                 }
                 self.resolve_shared_dataspace(&shared.place, at)
             }
@@ -104,7 +104,7 @@ impl FileWalk<'_> {
 
     fn resolve_shared_dataspace(&mut self, place: &SharedMessageTarget, at: Addr) -> Option<Dataspace> {
         let SharedMessageTarget::Heap(id) = place else {
-            self.report(NAME, at, FindingCause::Rule("dataspaces are never committed"));
+            self.report(NAME, at, FindingCause::BrokenRule("dataspaces are never committed"));
             return None;
         };
         let body = self.load_shared_message_body(MessageType::DATASPACE, id, at)?;
@@ -122,7 +122,7 @@ impl FileWalk<'_> {
         let names = self.check_btree2(info.name_index, AttributeNameRecord::default(), &mut |walk, index, record| {
             let shared = record.flags & SHARED_FLAG != 0;
             let body = if shared {
-                walk.count_shared_or_committed_use(MessageType::ATTRIBUTE, &SharedMessageTarget::Heap(record.heap_id));
+                walk.add_shared_or_committed_use(MessageType::ATTRIBUTE, &SharedMessageTarget::Heap(record.heap_id));
                 walk.load_shared_message_body(MessageType::ATTRIBUTE, &record.heap_id, at)
             } else {
                 walk.claim_and_read_heap_object(&mut heap, &record.heap_id)
@@ -131,7 +131,7 @@ impl FileWalk<'_> {
             let Some(attribute) = decoded else { return };
             let found = lookup3(attribute.name.as_bytes(), 0);
             if found != record.hash {
-                let cause = FindingCause::Hash { what: "name", stated: record.hash, found };
+                let cause = FindingCause::HashMismatch { what: "name", stated: record.hash, found };
                 walk.report(AttributeNameRecord::NAME, info.name_index, cause);
             }
             let key = (record.hash, attribute.name.as_bytes().to_vec());

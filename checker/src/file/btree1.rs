@@ -50,7 +50,7 @@ impl FileWalk<'_> {
                 self.report(
                     Btree1Node::<K>::NAME,
                     node,
-                    FindingCause::Rule("the last node of a level has no right sibling"),
+                    FindingCause::BrokenRule("the last node of a level has no right sibling"),
                 );
             }
         }
@@ -86,7 +86,7 @@ impl FileWalk<'_> {
             && ((tree.sorted)(first, from) || (tree.sorted)(to, last))
         {
             // A writer that moves entries to a new node takes them out of the old one last.
-            let cause = FindingCause::Rule("the keys of a node lie between those beside it in its parent");
+            let cause = FindingCause::BrokenRule("the keys of a node lie between those beside it in its parent");
             self.report_or_note_if_live(self.owner, btree1_structure_name::<K>(), addr, cause);
         }
         let mut whole = true;
@@ -135,10 +135,18 @@ impl FileWalk<'_> {
         let Some(last) = tree.last.get_mut(usize::from(node.level)) else { return };
         let before = std::mem::replace(last, (addr, node.right_sibling));
         if node.left_sibling != before.0 {
-            self.report(Btree1Node::<K>::NAME, addr, FindingCause::Rule("the left sibling is the node before it"));
+            self.report(
+                Btree1Node::<K>::NAME,
+                addr,
+                FindingCause::BrokenRule("the left sibling is the node before it"),
+            );
         }
         if before.0.is_defined() && before.1 != addr {
-            self.report(Btree1Node::<K>::NAME, before.0, FindingCause::Rule("the right sibling is the node behind it"));
+            self.report(
+                Btree1Node::<K>::NAME,
+                before.0,
+                FindingCause::BrokenRule("the right sibling is the node behind it"),
+            );
         }
     }
 }

@@ -8,7 +8,7 @@ use h5live_format::{DecodeError, Fault};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileRange {
     /// The object that it belongs to; empty for the file as a whole.
-    pub path: String,
+    pub object_path: String,
     /// The structure, or what raw data it is.
     pub structure: &'static str,
     /// The first byte, from the start of the file.
@@ -31,7 +31,7 @@ impl FileRange {
 impl fmt::Display for FileRange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} bytes of {} at {:#x}", self.len, self.structure, self.offset)?;
-        if self.path.is_empty() { Ok(()) } else { write!(f, " ({})", self.path) }
+        if self.object_path.is_empty() { Ok(()) } else { write!(f, " ({})", self.object_path) }
     }
 }
 
@@ -117,7 +117,7 @@ pub enum FindingCause {
     NameRepeated(String),
     /// The hash of a name or message is not that of its record.
     #[error("{what}: the hash is {stated:#010x} by statement, {found:#010x} in truth")]
-    Hash {
+    HashMismatch {
         /// The hashed bytes.
         what: &'static str,
         /// The stored one.
@@ -154,7 +154,7 @@ pub enum FindingCause {
     NotSupported(String),
     /// There is a rule that is broken, and no number that says more.
     #[error("{0}")]
-    Rule(&'static str),
+    BrokenRule(&'static str),
 }
 
 impl FindingCause {
@@ -178,13 +178,13 @@ impl FindingCause {
             FindingCause::UndefinedAddr(_) => "undefined",
             FindingCause::Missing(_) => "missing",
             FindingCause::Repeated(_) | FindingCause::NameRepeated(_) => "repeated",
-            FindingCause::Hash { .. } => "hash",
+            FindingCause::HashMismatch { .. } => "hash",
             FindingCause::MissingHeapObject { .. } => "no-object",
             FindingCause::NotClosed(_) => "status",
             FindingCause::UnfilterFailed(_) => "filters",
             FindingCause::TooLargeToVerify { .. } => "too-large",
             FindingCause::NotSupported(_) => "not-supported",
-            FindingCause::Rule(_) => "rule",
+            FindingCause::BrokenRule(_) => "rule",
             FindingCause::UnfinishedRedo { .. } => "unfinished-redo",
         }
     }

@@ -126,7 +126,7 @@ impl FileWalk<'_> {
                 Some(bytes) => self.claim_unchecksummed_raw("chunks", at, bytes),
                 None => {
                     let rule = "chunks without an index have a limit in each dimension";
-                    self.report(LayoutMessage::NAME, chunked.header, FindingCause::Rule(rule));
+                    self.report(LayoutMessage::NAME, chunked.header, FindingCause::BrokenRule(rule));
                 }
             },
             ChunkIndexType::FixedArray { page_bits } => self.check_fixed_array(chunked, page_bits),
@@ -167,7 +167,7 @@ impl FileWalk<'_> {
             self.report(
                 structure,
                 at,
-                FindingCause::Rule("elements look as the layout and the filters of the dataset make them"),
+                FindingCause::BrokenRule("elements look as the layout and the filters of the dataset make them"),
             );
         }
         is_right
@@ -210,7 +210,7 @@ impl FileWalk<'_> {
             |((place, chunk), dim): ((&u64, &u64), &u64)| place.checked_mul(*chunk).is_some_and(|start| start < *dim);
         let is_inside = coord.iter().zip(&chunked.storage.chunk_dims).zip(&chunked.dims).all(starts);
         if !is_inside {
-            self.add_note("chunk", addr, FindingCause::Rule("lies outside the extent"));
+            self.add_note("chunk", addr, FindingCause::BrokenRule("lies outside the extent"));
         }
         let every = 1u32.checked_shl(u32::try_from(chunked.filters.len()).unwrap_or(32)).map_or(u32::MAX, |n| n - 1);
         let plain = unfiltered
@@ -218,7 +218,7 @@ impl FileWalk<'_> {
             || filter_mask & every == every
             || (chunked.storage.unfiltered_partial_chunks && is_inside && chunked.is_edge_chunk(coord));
         if size == 0 {
-            self.report(name, at, FindingCause::Rule("a stored chunk has bytes"));
+            self.report(name, at, FindingCause::BrokenRule("a stored chunk has bytes"));
             return;
         }
         if plain {
@@ -247,7 +247,11 @@ impl FileWalk<'_> {
             let dims = &chunked.storage.chunk_dims;
             let odd = key.start.iter().zip(dims).any(|(start, chunk)| start % chunk.max(&1) != 0);
             if odd || key.offset_in_element != 0 {
-                walk.report(NAME, root, FindingCause::Rule("a chunk begins at a multiple of the chunk dimensions"));
+                walk.report(
+                    NAME,
+                    root,
+                    FindingCause::BrokenRule("a chunk begins at a multiple of the chunk dimensions"),
+                );
                 return;
             }
             let coord: Vec<u64> = key.start.iter().zip(dims).map(|(start, chunk)| start / chunk.max(&1)).collect();

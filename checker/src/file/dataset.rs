@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use h5live_format::messages::{
     ChunkIndexType, DataspaceMessage, DatatypeMessage, ExternalFiles, FillValueMessage, FillValueOldMessage,
-    FilterPipelineMessage, LayoutClass, LayoutMessage, MAX_OLD_CHUNK_BYTES, MessageType, SharedMessageReference,
+    FilterPipelineMessage, LayoutClass, LayoutMessage, MAX_CHUNK_BYTES_BEFORE_V5, MessageType, SharedMessageReference,
 };
 use h5live_format::{Addr, GlobalHeapId, Record, VirtualLayout};
 use h5live_model::{Dataspace, Datatype, FillValue, UNLIMITED};
@@ -113,15 +113,19 @@ impl FileWalk<'_> {
         let files = self.load_message::<ExternalFiles>(header)?;
         self.report.datasets_with_data_elsewhere += 1;
         if let Some(mut heap) = self.check_local_heap(files.heap) {
-            for file in &files.files {
+            for file in &files.slots {
                 if self.claim_and_read_local_string(&mut heap, file.name_offset).is_some_and(|name| name.is_empty()) {
-                    self.report(ExternalFiles::NAME, header.addr, FindingCause::Rule("an external file has a name"));
+                    self.report(
+                        ExternalFiles::NAME,
+                        header.addr,
+                        FindingCause::BrokenRule("an external file has a name"),
+                    );
                 }
             }
         }
         let unlimited = self.widths.length.max_value();
         let room = |n: u64, size: u64| if size == unlimited { u64::MAX } else { n.saturating_add(size) };
-        Some(files.files.iter().fold(0, |n, file| room(n, file.size)))
+        Some(files.slots.iter().fold(0, |n, file| room(n, file.data_size)))
     }
 
     fn check_contiguous_data(
@@ -136,12 +140,12 @@ impl FileWalk<'_> {
             return;
         }
         let (Some(stated), Some(size)) = (stated, size) else {
-            self.report(LAYOUT, at, FindingCause::Rule("the elements of a dataset have a size below 2^64"));
+            self.report(LAYOUT, at, FindingCause::BrokenRule("the elements of a dataset have a size below 2^64"));
             return;
         };
         self.check_equal(LAYOUT, at, "bytes of contiguous data", stated, size);
         if size == 0 {
-            self.report(LAYOUT, at, FindingCause::Rule("contiguous data without elements has no address"));
+            self.report(LAYOUT, at, FindingCause::BrokenRule("contiguous data without elements has no address"));
         }
         self.claim_unchecksummed_raw("contiguous data", addr, stated);
         if datatype.has_vlen_or_references() {
@@ -185,7 +189,7 @@ impl FileWalk<'_> {
         self.check_equal(LAYOUT, at, "rank of chunks", chunks.chunk_dims.len() as u64, space.rank() as u64);
         self.check_equal(LAYOUT, at, "size of an element", chunks.element_size, datatype.size().into());
         let Some(bytes) = chunks.chunk_bytes() else {
-            self.report(LAYOUT, at, FindingCause::Rule("the bytes of a chunk fit 64 bits"));
+            self.report(LAYOUT, at, FindingCause::BrokenRule("the bytes of a chunk fit 64 bits"));
             return None;
         };
         // libhdf5 rounds dimensions up to a power of two, if there is more than one.
@@ -198,15 +202,19 @@ impl FileWalk<'_> {
             self.report(
                 LAYOUT,
                 at,
-                FindingCause::Rule("a dataset with an extensible array has one unlimited dimension"),
+                FindingCause::BrokenRule("a dataset with an extensible array has one unlimited dimension"),
             );
         }
-        if !layout.chunk_size_fits_version() {
+        if !layout.is_chunk_size_within_limit() {
             let what = match chunks.index {
                 ChunkIndexType::Btree1 => "bytes of a chunk in a version 1 B-tree",
                 _ => "bytes of a chunk in a layout before version 5",
             };
-            self.report(LAYOUT, at, FindingCause::ExceedsLimit { what, found: bytes, limit: MAX_OLD_CHUNK_BYTES });
+            self.report(
+                LAYOUT,
+                at,
+                FindingCause::ExceedsLimit { what, found: bytes, limit: MAX_CHUNK_BYTES_BEFORE_V5 },
+            );
         }
         (chunks.chunk_dims.len() == space.rank()).then(|| ChunkedDataset {
             header: at,

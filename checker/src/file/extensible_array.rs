@@ -99,7 +99,7 @@ impl FileWalk<'_> {
         }
         let parameters = header.parameters;
         if parameters != stated {
-            self.report(HEADER, at, FindingCause::Rule("the parameters are those of the layout message"));
+            self.report(HEADER, at, FindingCause::BrokenRule("the parameters are those of the layout message"));
             return;
         }
         let offset = Width::new(parameters.element_index_bits.div_ceil(8)).unwrap_or(Width::EIGHT);
@@ -156,7 +156,7 @@ impl FileWalk<'_> {
             self.report(
                 HEADER,
                 array.at,
-                FindingCause::Rule("the index block leads to no more super blocks than there are"),
+                FindingCause::BrokenRule("the index block leads to no more super blocks than there are"),
             );
             return;
         };
@@ -202,7 +202,7 @@ impl FileWalk<'_> {
 
     fn check_array_owner(&mut self, array: &ExtensibleArrayCheck<'_>, name: &'static str, at: Addr, header: Addr) {
         if header != array.at {
-            self.report(name, at, FindingCause::Rule("a block states the address of its array's header"));
+            self.report(name, at, FindingCause::BrokenRule("a block states the address of its array's header"));
         }
     }
 
@@ -269,7 +269,7 @@ impl FileWalk<'_> {
         let page = array.elements_per_page().saturating_mul(array.element).saturating_add(4);
         let size = head.saturating_add(pages.saturating_mul(page));
         let Some(table) = array.element_table(held) else { return };
-        if self.claim(DATA, at, size).is_none() {
+        if self.claim_metadata(DATA, at, size).is_none() {
             array.whole = false;
             return;
         }

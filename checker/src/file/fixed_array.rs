@@ -37,7 +37,7 @@ impl FileWalk<'_> {
         let behind =
             if pages == 0 { 0 } else { header.element_count.saturating_mul(element).saturating_add(pages * 4) };
         let whole = head.saturating_add(behind);
-        if self.claim(BLOCK, at, whole).is_none() {
+        if self.claim_metadata(BLOCK, at, whole).is_none() {
             return;
         }
         if held > MAX_STRUCTURE_BYTES {
@@ -56,7 +56,7 @@ impl FileWalk<'_> {
         let Some(bytes) = self.read_if_within_limit(BLOCK, at, head) else { return };
         let Some(block) = self.decode(context, at, &bytes) else { return };
         if block.header != array {
-            self.report(BLOCK, at, FindingCause::Rule("a data block states the address of its header"));
+            self.report(BLOCK, at, FindingCause::BrokenRule("a data block states the address of its header"));
         }
         self.check_chunk_entries(chunked, BLOCK, at, 0, &block.elements);
         for page in (0..pages).filter(|page| block.written_pages.get(usize::try_from(*page).unwrap_or(usize::MAX))) {

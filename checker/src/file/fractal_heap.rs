@@ -101,7 +101,7 @@ impl FileWalk<'_> {
         offset: u64,
     ) {
         if owner != heap.addr {
-            self.report(name, addr, FindingCause::Rule("a block states the address of its heap's header"));
+            self.report(name, addr, FindingCause::BrokenRule("a block states the address of its heap's header"));
         }
         self.check_equal(name, addr, "offset in heap", stated, offset);
     }
@@ -118,7 +118,7 @@ impl FileWalk<'_> {
         const NAME: &str = FractalHeapDirectBlock::NAME;
         let stored = filtered.map_or(size, |(stored, _)| stored);
         let block = CheckedBlock { offset, size, addr, stored, filtered: filtered.map(|(_, mask)| (size, mask)) };
-        if self.claim(NAME, addr, stored).is_none() {
+        if self.claim_metadata(NAME, addr, stored).is_none() {
             heap.whole = false;
             return;
         }
@@ -147,10 +147,10 @@ impl FileWalk<'_> {
         filtered: FilterInfo,
     ) -> Option<Vec<u8>> {
         let Some((size, mask)) = filtered else { return Some(bytes) };
-        let Some(filters) = self.options.filters.filter(|_| size <= MAX_STRUCTURE_BYTES) else {
+        let Some(filters) = self.options.filter_engine.filter(|_| size <= MAX_STRUCTURE_BYTES) else {
             self.incomplete = true;
             if size > MAX_STRUCTURE_BYTES {
-                self.add_unverified(
+                self.add_unverified_part(
                     name,
                     addr,
                     FindingCause::TooLargeToVerify { bytes: size, limit: MAX_STRUCTURE_BYTES },
@@ -163,7 +163,7 @@ impl FileWalk<'_> {
             Ok(undone) => Some(undone),
             Err(error) => {
                 self.incomplete = true;
-                self.report_filter_error(name, addr, &error);
+                self.report_or_add_unverified_part(name, addr, &error);
                 None
             }
         }
@@ -291,7 +291,7 @@ impl FileWalk<'_> {
                     self.report(OBJECT, heap.addr, FindingCause::ExceedsLimit { what, found: *length, limit });
                 }
                 if !heap.used.try_claim(*offset, offset.saturating_add(*length)) {
-                    self.report(OBJECT, heap.addr, FindingCause::Rule("objects of a heap do not overlap"));
+                    self.report(OBJECT, heap.addr, FindingCause::BrokenRule("objects of a heap do not overlap"));
                     return None;
                 }
             }
@@ -363,7 +363,7 @@ impl FileWalk<'_> {
 
     /// As [`FileWalk::check_equal_or_note_if_live`], of what libhdf5 gets wrong when a heap shrinks to its first block, and ever after.
     fn check_heap_count(&mut self, at: Addr, what: &'static str, stated: u64, found: u64) {
-        if self.options.strict || stated == found {
+        if self.options.reports_harmless_mismatches || stated == found {
             self.check_equal_or_note_if_live(NAME, at, what, stated, found);
         } else {
             self.add_note(NAME, at, FindingCause::NumberMismatch { what, stated, found });
@@ -383,13 +383,13 @@ impl FileWalk<'_> {
             }
             let end = section.offset.saturating_add(size);
             if heap.block_at(section.offset).is_none_or(|block| end > block.offset.saturating_add(block.size)) {
-                self.report(NAME, at, FindingCause::Rule("a free section lies inside one block of its heap"));
+                self.report(NAME, at, FindingCause::BrokenRule("a free section lies inside one block of its heap"));
             }
             if heap.used.overlaps(section.offset, end) {
-                self.report(NAME, at, FindingCause::Rule("a free section overlaps an object of the heap"));
+                self.report(NAME, at, FindingCause::BrokenRule("a free section overlaps an object of the heap"));
             }
             if !free.try_claim(section.offset, end) {
-                self.report(NAME, at, FindingCause::Rule("free sections do not overlap"));
+                self.report(NAME, at, FindingCause::BrokenRule("free sections do not overlap"));
             }
         }
     }

@@ -18,7 +18,7 @@ impl FileWalk<'_> {
         let header =
             self.claim_and_decode(FreeSpaceHeader::default(), addr, FreeSpaceHeader::size(self.widths) as u64)?;
         if header.client != client {
-            self.report(NAME, addr, FindingCause::Rule("a manager serves the file or the heap that leads to it"));
+            self.report(NAME, addr, FindingCause::BrokenRule("a manager serves the file or the heap that leads to it"));
         }
         let counted = header.stored_section_count.saturating_add(header.ghost_section_count);
         self.check_equal(NAME, addr, "sections", header.section_count, counted);
@@ -33,7 +33,7 @@ impl FileWalk<'_> {
             self.report(NAME, addr, FindingCause::ExceedsLimit { what: "bytes of section list in use", found, limit });
         }
         let at = header.section_list_addr;
-        self.claim(FreeSpaceSections::NAME, at, header.section_list_allocated_bytes)?;
+        self.claim_metadata(FreeSpaceSections::NAME, at, header.section_list_allocated_bytes)?;
         let bytes = self.read_if_within_limit(
             FreeSpaceSections::NAME,
             at,
@@ -44,7 +44,7 @@ impl FileWalk<'_> {
             self.report(
                 FreeSpaceSections::NAME,
                 at,
-                FindingCause::Rule("a section list states the address of its header"),
+                FindingCause::BrokenRule("a section list states the address of its header"),
             );
         }
         let pairs = list.groups.iter().flat_map(|g| g.sections.iter().map(|section| (g.size, *section)));
@@ -62,7 +62,11 @@ impl FileWalk<'_> {
             for (size, section) in sections {
                 let addr = Addr::new(section.offset);
                 if size == 0 {
-                    self.report(FreeSpaceSections::NAME, *manager, FindingCause::Rule("a free section has bytes"));
+                    self.report(
+                        FreeSpaceSections::NAME,
+                        *manager,
+                        FindingCause::BrokenRule("a free section has bytes"),
+                    );
                 } else if let Some(start) = self.check_and_report_range("free section", addr, size) {
                     self.space.add_free_space(start, size, self.owner, "free section");
                 }

@@ -35,7 +35,11 @@ impl FileWalk<'_> {
                 self.report(LinkMessage::NAME, header.addr, FindingCause::NameRepeated(link.name.to_string()));
             }
             if tracked && link.creation_order.is_some_and(|order| !orders.insert(order)) {
-                self.report(LinkMessage::NAME, header.addr, FindingCause::Rule("no two links are created at once"));
+                self.report(
+                    LinkMessage::NAME,
+                    header.addr,
+                    FindingCause::BrokenRule("no two links are created at once"),
+                );
             }
             self.check_link(owner, header.addr, &info, &link);
         }
@@ -44,7 +48,7 @@ impl FileWalk<'_> {
                 self.report(
                     FirstHeaderChunk::NAME,
                     header.addr,
-                    FindingCause::Rule("links are compact or dense, not both"),
+                    FindingCause::BrokenRule("links are compact or dense, not both"),
                 );
             }
             self.check_dense_links(owner, header.addr, &info);
@@ -60,7 +64,7 @@ impl FileWalk<'_> {
             self.report(
                 LinkMessage::NAME,
                 at,
-                FindingCause::Rule("links have a creation order if their group tracks it"),
+                FindingCause::BrokenRule("links have a creation order if their group tracks it"),
             );
         }
         if let (Some(order), Some(max)) = (link.creation_order, info.next_creation_order)
@@ -95,7 +99,7 @@ impl FileWalk<'_> {
             };
             let found = lookup3(link.name.as_bytes(), 0);
             if found != record.hash {
-                let cause = FindingCause::Hash { what: "name", stated: record.hash, found };
+                let cause = FindingCause::HashMismatch { what: "name", stated: record.hash, found };
                 walk.report(LinkNameRecord::NAME, info.name_index, cause);
             }
             let key = (record.hash, link.name.as_bytes().to_vec());

@@ -3,7 +3,8 @@
 use std::collections::HashSet;
 
 use h5live_format::messages::{
-    Continuation, Message, MessageType, ModificationTime, ReferenceCount, SharedMessageReference, SharedMessageTarget,
+    ContinuationMessage, Message, MessageType, ModificationTime, ReferenceCount, SharedMessageReference,
+    SharedMessageTarget,
 };
 use h5live_format::{Addr, ContinuationChunk, FirstHeaderChunk, ObjectHeaderPrefix, RawMessage, Record};
 
@@ -36,7 +37,7 @@ impl CheckedObjectHeader {
 
     /// The number of hard links, by the header's own statement.
     pub fn stated_link_count(&self) -> u32 {
-        if self.prefix.version == 1 { self.prefix.reference_count } else { self.links.unwrap_or(1) }
+        if self.prefix.version == 1 { self.prefix.version_1_reference_count } else { self.links.unwrap_or(1) }
     }
 }
 
@@ -70,7 +71,13 @@ impl FileWalk<'_> {
         self.count_header_chunk(&header.prefix, prefix.first_chunk_len());
         let in_first = header.messages.len() as u64;
         let frame = header.prefix.message_header_len();
-        self.check_header_chunk_gap(FirstHeaderChunk::NAME, addr, header.prefix.messages_size, frame, &header.messages);
+        self.check_header_chunk_gap(
+            FirstHeaderChunk::NAME,
+            addr,
+            header.prefix.first_chunk_messages_size,
+            frame,
+            &header.messages,
+        );
         let mut next = 0;
         while let Some(message) = header.messages.get(next) {
             next += 1;
@@ -78,7 +85,7 @@ impl FileWalk<'_> {
                 continue;
             }
             let body = message.body.clone();
-            let Some(continuation) = self.decode(Continuation::default(), addr, &body) else { continue };
+            let Some(continuation) = self.decode(ContinuationMessage::default(), addr, &body) else { continue };
             let context = ContinuationChunk {
                 version: header.prefix.version,
                 attribute_order_tracked: header.prefix.attribute_order_tracked,
@@ -102,7 +109,7 @@ impl FileWalk<'_> {
             }
         }
         if header.prefix.version == 1 {
-            let (stated, found) = (u64::from(header.prefix.message_count), header.messages.len() as u64);
+            let (stated, found) = (u64::from(header.prefix.version_1_message_count), header.messages.len() as u64);
             if stated < in_first {
                 self.report(
                     FirstHeaderChunk::NAME,
@@ -119,7 +126,7 @@ impl FileWalk<'_> {
         }
         self.check_single_messages(&header);
         self.check_libhdf5_refused_messages(&header);
-        header.links = self.load_message::<ReferenceCount>(&header).map(|count| count.links);
+        header.links = self.load_message::<ReferenceCount>(&header).map(|count| count.hard_link_count);
         Some(header)
     }
 
@@ -199,7 +206,7 @@ impl FileWalk<'_> {
                 continue;
             }
             left -= 1;
-            let continuation: Continuation = message.decode(self.widths).ok()?;
+            let continuation: ContinuationMessage = message.decode(self.widths).ok()?;
             let context = ContinuationChunk {
                 version: prefix.version,
                 attribute_order_tracked: prefix.attribute_order_tracked,

@@ -16,13 +16,13 @@ impl FileWalk<'_> {
                 self.report(
                     FirstHeaderChunk::NAME,
                     header.addr,
-                    FindingCause::Rule("a message of unknown type must be known"),
+                    FindingCause::BrokenRule("a message of unknown type must be known"),
                 );
             }
         }
         if header.prefix.version == 1 && header.has_message(MessageType::REFERENCE_COUNT) {
             let rule = "a header of version 1 has no reference count message";
-            self.report(FirstHeaderChunk::NAME, header.addr, FindingCause::Rule(rule));
+            self.report(FirstHeaderChunk::NAME, header.addr, FindingCause::BrokenRule(rule));
         }
     }
 
@@ -42,7 +42,7 @@ impl FileWalk<'_> {
             self.report(
                 structure,
                 at,
-                FindingCause::Rule("there is no gap beside unused space, or instead of messages"),
+                FindingCause::BrokenRule("there is no gap beside unused space, or instead of messages"),
             );
         }
     }
@@ -51,14 +51,14 @@ impl FileWalk<'_> {
     pub fn check_datatype_uses_half_bits(&mut self, header: &CheckedObjectHeader, message: &DatatypeMessage) {
         if header.prefix.version == 1 && message.datatype.has_over_half_bits_unused() {
             let rule = "numbers use half of their bits or more, in a header without a checksum";
-            self.report(DatatypeMessage::NAME, header.addr, FindingCause::Rule(rule));
+            self.report(DatatypeMessage::NAME, header.addr, FindingCause::BrokenRule(rule));
         }
     }
 
     /// A name ends at its first NUL for every program in C.
     pub fn check_name_has_no_nul(&mut self, structure: &'static str, at: Addr, name: &Name) {
         if name.as_bytes().contains(&0) {
-            self.report(structure, at, FindingCause::Rule("a name holds no NUL"));
+            self.report(structure, at, FindingCause::BrokenRule("a name holds no NUL"));
         }
     }
 }

@@ -44,7 +44,7 @@ mod tests {
     use crate::file::FindingCause;
 
     fn finding(offset: u64) -> Finding {
-        Finding { path: "/a".to_owned(), structure: "chunk", offset, cause: FindingCause::Rule("r") }
+        Finding { object_path: "/a".to_owned(), structure: "chunk", offset, cause: FindingCause::BrokenRule("r") }
     }
 
     /// The report after checks that find something at these offsets, and how many checks there were.

@@ -42,7 +42,7 @@ impl FileWalk<'_> {
         let mut strings = CheckedLocalHeap { heap: addr, data, taken: ByteRanges::default() };
         for block in free {
             if block.size > 0 && !strings.taken.try_claim(block.offset, block.offset.saturating_add(block.size)) {
-                self.report(NAME, heap.data, FindingCause::Rule("free blocks do not overlap"));
+                self.report(NAME, heap.data, FindingCause::BrokenRule("free blocks do not overlap"));
             }
         }
         Some(strings)
@@ -50,7 +50,7 @@ impl FileWalk<'_> {
 
     /// A string of a local heap, which nothing else uses.
     pub fn claim_and_read_local_string(&mut self, heap: &mut CheckedLocalHeap, offset: u64) -> Option<Vec<u8>> {
-        let overlap = FindingCause::Rule("a string overlaps free space or another string");
+        let overlap = FindingCause::BrokenRule("a string overlaps free space or another string");
         if heap.taken.overlaps(offset, offset.saturating_add(1)) {
             self.report(LocalHeapData::NAME, heap.heap, overlap);
             return None;

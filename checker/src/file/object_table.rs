@@ -138,7 +138,7 @@ impl ObjectTable {
     }
 
     /// The next object to visit.
-    pub fn next_unvisited(&mut self) -> Option<ObjectIndex> {
+    pub fn pop_unvisited(&mut self) -> Option<ObjectIndex> {
         let next = self.to_visit.pop();
         self.visited += u64::from(next.is_some());
         next

@@ -16,7 +16,7 @@ impl FileWalk<'_> {
             return;
         };
         self.objects.set_stated_link_count(owner, header.stated_link_count());
-        self.count_shared_uses_in_header(&header);
+        self.add_shared_uses_of_header(&header);
         self.check_attributes(&header);
         let group = header.has_message(MessageType::SYMBOL_TABLE) || header.has_message(MessageType::LINK_INFO);
         let dataset = header.has_message(MessageType::LAYOUT);
@@ -24,7 +24,7 @@ impl FileWalk<'_> {
             self.report(
                 FirstHeaderChunk::NAME,
                 addr,
-                FindingCause::Rule("an object is a group or a dataset, not both"),
+                FindingCause::BrokenRule("an object is a group or a dataset, not both"),
             );
         }
         if group {
@@ -50,7 +50,7 @@ impl FileWalk<'_> {
                 continue;
             }
             let cause = FindingCause::NumberMismatch { what: "hard links", stated: stated.into(), found: links.into() };
-            if links > stated || self.options.strict {
+            if links > stated || self.options.reports_harmless_mismatches {
                 self.report_or_note_if_live(owner, FirstHeaderChunk::NAME, self.objects.header_addr(owner), cause);
             } else {
                 // From groups that only lead to each other, once the last link to them was removed.

@@ -21,7 +21,7 @@ pub(super) fn check_file(storage: &dyn Storage, options: CheckOptions<'_>) -> Fi
 impl FileWalk<'_> {
     fn check_all_objects(&mut self) {
         self.enqueue_root_group();
-        while let Some(next) = self.objects.next_unvisited().filter(|_| !self.report.has_max_findings()) {
+        while let Some(next) = self.objects.pop_unvisited().filter(|_| !self.report.has_max_findings()) {
             self.owner = next;
             self.check_object(next);
         }
@@ -73,7 +73,7 @@ impl FileWalk<'_> {
         self.report.unreachable_header_offsets = unreachable.map(|addr| base.saturating_add(addr)).collect();
         let leak = |(from, to): (u64, u64)| {
             let offset = base.saturating_add(from);
-            FileRange { path: String::new(), structure: "nothing", offset, len: to - from }
+            FileRange { object_path: String::new(), structure: "nothing", offset, len: to - from }
         };
         self.report.leaks = gaps.into_iter().map(leak).collect();
     }

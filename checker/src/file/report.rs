@@ -8,7 +8,7 @@ use super::{FileRange, FindingCause};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
     /// The object that it belongs to; empty for the file as a whole.
-    pub path: String,
+    pub object_path: String,
     /// The structure, as in the format specification.
     pub structure: &'static str,
     /// Where the structure is, in bytes from the start of the file.
@@ -19,7 +19,7 @@ pub struct Finding {
 
 impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let path = if self.path.is_empty() { "-" } else { &self.path };
+        let path = if self.object_path.is_empty() { "-" } else { &self.object_path };
         write!(f, "{path}: {} at {:#x}: {}", self.structure, self.offset, self.cause)
     }
 }
@@ -33,9 +33,9 @@ pub struct FileCheckReport {
     pub notes: Vec<Finding>,
     /// Chunks and heap blocks that went through filters, were to be verified, and could not be. They may be sound. At most
     /// [`FileCheckReport::MAX_FINDINGS`].
-    pub unverified: Vec<Finding>,
+    pub unverified_parts: Vec<Finding>,
     /// All of them.
-    pub unverified_count: u64,
+    pub unverified_part_count: u64,
     /// Bytes that nothing uses, if they were asked for.
     pub leaks: Vec<FileRange>,
     /// Where object headers lie to which no path leads (bytes from the start of the file), if leaks were asked for. Only

@@ -91,7 +91,11 @@ impl FileWalk<'_> {
         let hashes: Vec<u32> = kinds.map(|kind| lookup3(&body, kind)).collect();
         if !hashes.contains(&record.hash) {
             let found = hashes.first().copied().unwrap_or(0);
-            self.report(name, shared.index.index, FindingCause::Hash { what: "message", stated: record.hash, found });
+            self.report(
+                name,
+                shared.index.index,
+                FindingCause::HashMismatch { what: "message", stated: record.hash, found },
+            );
         }
         if shared.index.indexes_type(MessageType::ATTRIBUTE)
             && record.hash == lookup3(&body, MessageType::ATTRIBUTE.number().into())
@@ -108,10 +112,10 @@ impl FileWalk<'_> {
             let decoded = decode_prefix::<AttributeMessage>(&body, self.widths);
             let Ok((attribute, _)) = decoded else { continue };
             if let Some(shared) = attribute.datatype.shared() {
-                self.count_shared_or_committed_use(MessageType::DATATYPE, &shared.place);
+                self.add_shared_or_committed_use(MessageType::DATATYPE, &shared.place);
             }
             if let Some(shared) = attribute.dataspace.shared() {
-                self.count_shared_or_committed_use(MessageType::DATASPACE, &shared.place);
+                self.add_shared_or_committed_use(MessageType::DATASPACE, &shared.place);
             }
         }
     }
@@ -134,7 +138,7 @@ impl FileWalk<'_> {
     }
 
     /// Notes that a message is used.
-    pub fn count_shared_or_committed_use(&mut self, kind: MessageType, place: &SharedMessageTarget) {
+    pub fn add_shared_or_committed_use(&mut self, kind: MessageType, place: &SharedMessageTarget) {
         match place {
             SharedMessageTarget::Committed(addr) => self.objects.add_committed_datatype_use(self.owner, *addr),
             SharedMessageTarget::Heap(id) => {
@@ -160,7 +164,7 @@ impl FileWalk<'_> {
     }
 
     /// Notes which shared messages a header uses.
-    pub fn count_shared_uses_in_header(&mut self, header: &CheckedObjectHeader) {
+    pub fn add_shared_uses_of_header(&mut self, header: &CheckedObjectHeader) {
         for message in header.messages.iter().filter(|message| message.flags.is_shareable()) {
             self.count_first_copy(message.kind, &message.body);
         }
@@ -169,7 +173,7 @@ impl FileWalk<'_> {
                 continue;
             }
             if let Some(shared) = self.decode(SharedMessageReference::default(), header.addr, &message.body) {
-                self.count_shared_or_committed_use(message.kind, &shared.place);
+                self.add_shared_or_committed_use(message.kind, &shared.place);
             }
         }
     }

@@ -48,7 +48,7 @@ impl<'a> FileWalk<'a> {
         self.check_end_of_file(len);
         self.check_redo_record();
         let size = encoded_len(&self.superblock, self.widths).unwrap_or_default();
-        self.claim(NAME, Addr::new(0), size as u64);
+        self.claim_metadata(NAME, Addr::new(0), size as u64);
         if self.superblock.version < 2 {
             self.add_unchecksummed_bytes(size as u64);
         }
@@ -59,7 +59,7 @@ impl<'a> FileWalk<'a> {
         } else {
             if self.superblock.extension_or_free_space.is_defined() {
                 let rule = "nothing lies at the address of free space, which no program has ever written";
-                self.report(NAME, Addr::new(0), FindingCause::Rule(rule));
+                self.report(NAME, Addr::new(0), FindingCause::BrokenRule(rule));
             }
             if self.superblock.driver_info.is_defined() {
                 self.check_driver_info();
@@ -83,12 +83,12 @@ impl<'a> FileWalk<'a> {
         self.end = announced.saturating_sub(stated.get().unwrap_or(0));
         let status = self.superblock.status;
         let open = status.without(StatusFlags::OK) != StatusFlags::CLEAR;
-        self.end_may_grow = self.options.live && open;
+        self.end_may_grow = self.options.may_be_live && open;
         let here = len.saturating_sub(at);
         if self.end > here {
             let cause =
                 FindingCause::NumberMismatch { what: "end of file", stated: self.end.saturating_add(at), found: len };
-            if self.options.live {
+            if self.options.may_be_live {
                 self.add_note(NAME, Addr::new(0), cause)
             } else {
                 self.report(NAME, Addr::new(0), cause)
@@ -104,7 +104,7 @@ impl<'a> FileWalk<'a> {
         if open {
             let cause = FindingCause::NotClosed(status.bits());
             // Before version 3 nobody looks at the flags.
-            if self.superblock.version >= 3 && !self.options.live {
+            if self.superblock.version >= 3 && !self.options.may_be_live {
                 self.report(NAME, Addr::new(0), cause);
             } else {
                 self.add_note(NAME, Addr::new(0), cause);
@@ -179,7 +179,7 @@ impl<'a> FileWalk<'a> {
                 self.add_note(
                     header.structure_name(),
                     addr,
-                    FindingCause::Rule("a superblock extension holds messages about the file"),
+                    FindingCause::BrokenRule("a superblock extension holds messages about the file"),
                 );
             }
         }
@@ -203,7 +203,7 @@ impl<'a> FileWalk<'a> {
         let addr = self.superblock.driver_info;
         let Some(bytes) = self.read_up_to(DriverInfoBlock::NAME, addr, 4096) else { return };
         if let Some(block) = self.decode(DriverInfoBlock::default(), addr, &bytes) {
-            self.claim(DriverInfoBlock::NAME, addr, (block.data.len() as u64).saturating_add(16));
+            self.claim_metadata(DriverInfoBlock::NAME, addr, (block.data.len() as u64).saturating_add(16));
         }
     }
 

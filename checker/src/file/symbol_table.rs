@@ -23,7 +23,7 @@ impl FileWalk<'_> {
             && (btree, heap) != (table.btree, table.heap)
         {
             let rule = "the entry of the group states the symbol table of its header";
-            self.report(SymbolTableEntry::NAME, header.addr, FindingCause::Rule(rule));
+            self.report(SymbolTableEntry::NAME, header.addr, FindingCause::BrokenRule(rule));
         }
         let Some(mut heap) = self.check_local_heap(table.heap) else {
             self.incomplete = true;
@@ -60,12 +60,12 @@ impl FileWalk<'_> {
         for (index, entry) in node.entries.iter().enumerate() {
             let Some(name) = self.claim_and_read_local_string(heap, entry.name_offset) else { continue };
             if name.is_empty() {
-                self.report(NODE, addr, FindingCause::Rule("a link has a name"));
+                self.report(NODE, addr, FindingCause::BrokenRule("a link has a name"));
             }
             let (from, to) = &between;
             let inside = from.as_ref().is_none_or(|from| from < &name) && to.as_ref().is_none_or(|to| &name <= to);
             if !inside {
-                self.report(NODE, addr, FindingCause::Rule("names lie between the keys beside their node"));
+                self.report(NODE, addr, FindingCause::BrokenRule("names lie between the keys beside their node"));
             }
             match last.as_ref() {
                 Some(before) if *before == name => {

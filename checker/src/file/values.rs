@@ -14,8 +14,9 @@ impl FileWalk<'_> {
     pub fn try_consume_value_budget(&mut self, len: u64) -> bool {
         let fits = len <= self.values_left;
         if !fits && self.options.unfilters_chunks && self.values_left > 0 {
-            let cause = format!("values that lead elsewhere, behind the first {} bytes", self.options.max_value_bytes);
-            self.add_unverified("values", Addr::new(0), FindingCause::NotSupported(cause));
+            let cause =
+                format!("values that lead elsewhere, behind the first {} bytes", self.options.max_total_value_bytes);
+            self.add_unverified_part("values", Addr::new(0), FindingCause::NotSupported(cause));
         }
         self.values_left = if fits { self.values_left - len } else { 0 };
         self.unseen_values |= !fits;
@@ -114,14 +115,14 @@ impl FileWalk<'_> {
         let is_verified = self.options.unfilters_chunks && !every;
         let mut leads = chunked.datatype.clone();
         let (largest, limit) = (size.max(chunked.bytes), self.options.max_chunk_bytes);
-        if largest > limit || !every && self.options.filters.is_none() {
+        if largest > limit || !every && self.options.filter_engine.is_none() {
             self.unseen_values |= leads.is_some();
             if self.options.unfilters_chunks {
                 let cause = match largest > limit {
                     true => FindingCause::TooLargeToVerify { bytes: largest, limit },
                     false => FindingCause::NotSupported("no filter is known".to_owned()),
                 };
-                self.add_unverified("chunk", addr, cause);
+                self.add_unverified_part("chunk", addr, cause);
             }
             return;
         }
@@ -132,12 +133,12 @@ impl FileWalk<'_> {
             return;
         }
         let Some(mut bytes) = self.read_unlimited("chunk", addr, size) else { return };
-        if let Some(filters) = self.options.filters.filter(|_| !every) {
+        if let Some(filters) = self.options.filter_engine.filter(|_| !every) {
             bytes = match filters.unfilter(&chunked.filters, mask, bytes, chunked.bytes) {
                 Ok(undone) => undone,
                 Err(error) => {
                     self.unseen_values |= leads.is_some();
-                    self.report_filter_error("chunk", addr, &error);
+                    self.report_or_add_unverified_part("chunk", addr, &error);
                     return;
                 }
             };

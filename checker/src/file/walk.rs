@@ -84,7 +84,7 @@ impl<'a> FileWalk<'a> {
             shared_attributes: Vec::new(),
             collections: VisitedCollections::default(),
             committed: HashMap::new(),
-            values_left: options.max_value_bytes,
+            values_left: options.max_total_value_bytes,
             unseen_values: false,
             incomplete: false,
         }
@@ -96,7 +96,7 @@ impl<'a> FileWalk<'a> {
     }
 
     fn new_finding(&self, owner: ObjectIndex, structure: &'static str, offset: u64, cause: FindingCause) -> Finding {
-        Finding { path: self.objects.path(owner), structure, offset, cause }
+        Finding { object_path: self.objects.path(owner), structure, offset, cause }
     }
 
     /// Reports a fault of a structure of the present object.
@@ -126,18 +126,18 @@ impl<'a> FileWalk<'a> {
     }
 
     /// Notes that something could not be verified.
-    pub fn add_unverified(&mut self, structure: &'static str, addr: Addr, cause: FindingCause) {
-        self.report.unverified_count += 1;
-        if self.report.unverified.len() < FileCheckReport::MAX_FINDINGS {
+    pub fn add_unverified_part(&mut self, structure: &'static str, addr: Addr, cause: FindingCause) {
+        self.report.unverified_part_count += 1;
+        if self.report.unverified_parts.len() < FileCheckReport::MAX_FINDINGS {
             let finding = self.new_finding(self.owner, structure, self.file_offset(addr), cause);
-            self.report.unverified.push(finding);
+            self.report.unverified_parts.push(finding);
         }
     }
 
     /// Reports that filters cannot be undone, or notes that this is not known.
-    pub fn report_filter_error(&mut self, structure: &'static str, addr: Addr, error: &FilterError) {
+    pub fn report_or_add_unverified_part(&mut self, structure: &'static str, addr: Addr, error: &FilterError) {
         match is_unfilter_limitation(&**error) {
-            true => self.add_unverified(structure, addr, FindingCause::NotSupported(error.to_string())),
+            true => self.add_unverified_part(structure, addr, FindingCause::NotSupported(error.to_string())),
             false => self.report(structure, addr, FindingCause::UnfilterFailed(error.to_string())),
         }
     }
@@ -157,7 +157,7 @@ impl<'a> FileWalk<'a> {
         addr: Addr,
         cause: FindingCause,
     ) {
-        if !self.options.live {
+        if !self.options.may_be_live {
             self.report_for(owner, structure, addr, cause);
         } else {
             self.add_note_for(owner, structure, addr, cause);
@@ -186,7 +186,7 @@ impl<'a> FileWalk<'a> {
     /// A range of bytes as users see it.
     pub fn to_file_range(&self, used: &SpaceUse) -> FileRange {
         FileRange {
-            path: self.objects.path(used.owner),
+            object_path: self.objects.path(used.owner),
             structure: self.space.structure_name(used),
             offset: self.source.base.saturating_add(used.start),
             len: used.len,
@@ -218,7 +218,7 @@ impl<'a> FileWalk<'a> {
     }
 
     /// Claims bytes for a structure of the present object, or reports which structure uses them.
-    pub fn claim(&mut self, structure: &'static str, addr: Addr, len: u64) -> Option<u64> {
+    pub fn claim_metadata(&mut self, structure: &'static str, addr: Addr, len: u64) -> Option<u64> {
         let start = self.check_and_report_range(structure, addr, len)?;
         match self.space.claim_metadata(start, len, self.owner, structure) {
             Ok(()) => {
@@ -300,7 +300,7 @@ impl<'a> FileWalk<'a> {
 
     /// Takes the bytes of a structure, and decodes it.
     pub fn claim_and_decode<R: Record>(&mut self, context: R, addr: Addr, len: u64) -> Option<R> {
-        self.claim(R::NAME, addr, len)?;
+        self.claim_metadata(R::NAME, addr, len)?;
         let bytes = self.read_if_within_limit(R::NAME, addr, len)?;
         self.decode(context, addr, &bytes)
     }

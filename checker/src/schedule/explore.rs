@@ -19,7 +19,7 @@ pub type Verdict = Result<(), String>;
 #[derive(Debug, Clone)]
 pub struct ExploreBounds {
     /// The prefix of the trace at which readers may begin: before, there is no file yet.
-    pub start: usize,
+    pub start_prefix: usize,
     /// Which parts of writes are seen.
     pub tearing: AllowedTears,
     /// Most times that the writer comes further while a reader looks.
@@ -39,7 +39,7 @@ pub struct ExploreBounds {
 impl Default for ExploreBounds {
     fn default() -> Self {
         ExploreBounds {
-            start: 0,
+            start_prefix: 0,
             tearing: AllowedTears::NONE,
             max_writer_moves: None,
             max_queries_per_run: 100_000,
@@ -72,13 +72,13 @@ impl Counterexample {
 #[derive(Debug, Clone, Default)]
 pub struct ExploreReport {
     /// Schedules: runs of the reader, no two the same.
-    pub schedules: u64,
+    pub schedule_count: u64,
     /// Schedules among them that ended at a checkpoint where another had been.
-    pub merged_schedules: u64,
+    pub merged_schedule_count: u64,
     /// States: a position of the writer, together with everything that the reader had seen before. Each counts once.
-    pub states: u64,
+    pub state_count: u64,
     /// Queries of the reader that were answered, repeated ones included.
-    pub queries: u64,
+    pub query_count: u64,
     /// Most queries of one schedule.
     pub max_queries_per_schedule: u32,
     /// Whether there is no other schedule within the bounds of positions, tears and moves.
@@ -122,10 +122,10 @@ pub fn explore_schedules(
     });
     let mut explored = ExploreReport { is_exhaustive: !shared.stop.load(Relaxed), ..ExploreReport::default() };
     for part in parts {
-        explored.schedules += part.schedules;
-        explored.merged_schedules += part.merged_schedules;
-        explored.states += part.states;
-        explored.queries += part.queries;
+        explored.schedule_count += part.schedule_count;
+        explored.merged_schedule_count += part.merged_schedule_count;
+        explored.state_count += part.state_count;
+        explored.query_count += part.query_count;
         explored.max_queries_per_schedule = explored.max_queries_per_schedule.max(part.max_queries_per_schedule);
         explored.violation_count += part.violation_count;
         explored.violations.extend(part.violations);
@@ -152,8 +152,8 @@ pub fn find_counterexample_with_fewest_moves(
             return (Some(explored.violations.swap_remove(0)), explored);
         }
         // More moves than there are operations, or queries, make no difference.
-        let same = last == Some(explored.schedules);
-        last = Some(explored.schedules);
+        let same = last == Some(explored.schedule_count);
+        last = Some(explored.schedule_count);
         if !explored.is_exhaustive || same || moves == max_moves {
             return (None, explored);
         }
@@ -172,7 +172,7 @@ pub fn replay_reader(
 ) -> (Verdict, Vec<QueryAtPosition>) {
     let timeline = Arc::new(Timeline::new(trace.clone()));
     let limits = RunLimits {
-        start: WriterPosition::after(bounds.start),
+        start: WriterPosition::after(bounds.start_prefix),
         moves: 0,
         queries: bounds.max_queries_per_run,
         merge: false,
@@ -271,7 +271,7 @@ impl<'a, R: Fn(&Arc<ReaderView>) -> Verdict> ExploreWorker<'a, R> {
     fn new(timeline: &Arc<Timeline>, bounds: &ExploreBounds, shared: &'a ExploreShared, reader: &'a R) -> Self {
         let moves = bounds.max_writer_moves.unwrap_or(u32::MAX);
         let ExploreBounds { max_queries_per_run: queries, merges_schedules: merge, .. } = *bounds;
-        let limits = RunLimits { start: WriterPosition::after(bounds.start), moves, queries, merge };
+        let limits = RunLimits { start: WriterPosition::after(bounds.start_prefix), moves, queries, merge };
         let view = Arc::new(ReaderView::new(timeline.clone(), bounds.tearing, limits, shared.checkpoints.clone()));
         ExploreWorker { view, shared, reader, found: ExploreReport::default() }
     }
@@ -297,7 +297,7 @@ impl<'a, R: Fn(&Arc<ReaderView>) -> Verdict> ExploreWorker<'a, R> {
         if self.shared.stop.load(Relaxed) {
             return false;
         }
-        let late = self.found.schedules.is_multiple_of(256)
+        let late = self.found.schedule_count.is_multiple_of(256)
             && self.shared.deadline.is_some_and(|deadline| Instant::now() >= deadline);
         let left = self.shared.left.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(1));
         if late || left.is_err() {
@@ -307,11 +307,11 @@ impl<'a, R: Fn(&Arc<ReaderView>) -> Verdict> ExploreWorker<'a, R> {
         let known = self.view.with_run(|run| run.forks.last().map_or(0, |fork| fork.number));
         self.view.restart(false);
         let verdict = judge(&self.view, self.reader);
-        let (queries, merged) = self.view.with_run(|run| (run.query_count, run.merged));
-        self.found.merged_schedules += u64::from(merged);
-        self.found.schedules += 1;
-        self.found.queries += u64::from(queries);
-        self.found.states += u64::from(queries.saturating_sub(known));
+        let (queries, merged) = self.view.with_run(|run| (run.query_count, run.is_duplicate));
+        self.found.merged_schedule_count += u64::from(merged);
+        self.found.schedule_count += 1;
+        self.found.query_count += u64::from(queries);
+        self.found.state_count += u64::from(queries.saturating_sub(known));
         self.found.max_queries_per_schedule = self.found.max_queries_per_schedule.max(queries);
         if let Err(fault) = verdict {
             self.found.violation_count += 1;
@@ -340,7 +340,7 @@ impl<'a, R: Fn(&Arc<ReaderView>) -> Verdict> ExploreWorker<'a, R> {
             while run.forks.len() > floor
                 && let Some(mut fork) = run.forks.pop()
             {
-                if let Some(next) = run.next_unexplored_position(&mut fork) {
+                if let Some(next) = run.pop_unexplored_position(&mut fork) {
                     fork.taken = next;
                     run.forks.push(fork);
                     return true;
@@ -357,7 +357,7 @@ impl<'a, R: Fn(&Arc<ReaderView>) -> Verdict> ExploreWorker<'a, R> {
             let Some(depth) = open.map(|(depth, _)| depth) else { return Vec::new() };
             let mut others = Vec::new();
             if let Some(mut fork) = run.forks.get(depth).cloned() {
-                others.extend(std::iter::from_fn(|| run.next_unexplored_position(&mut fork)));
+                others.extend(std::iter::from_fn(|| run.pop_unexplored_position(&mut fork)));
                 run.forks[depth].others.clear();
             }
             let path: Vec<BranchPoint> = run.forks.iter().take(depth + 1).cloned().collect();

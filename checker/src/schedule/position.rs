@@ -57,7 +57,7 @@ pub struct AllowedTears {
     /// The pages of a write appear in any order.
     pub reorders_pages: bool,
     /// Most torn positions on one path. To stay at one, for ever if need be, is free.
-    pub max_torn_positions: u32,
+    pub max_torn_positions_per_run: u32,
     /// Whether readers must cope with a write that stays half-done, because its writer is dead.
     pub torn_writes_may_last: bool,
 }
@@ -70,7 +70,7 @@ impl AllowedTears {
     pub const NONE: AllowedTears = AllowedTears {
         cut_unit_bytes: None,
         reorders_pages: false,
-        max_torn_positions: 0,
+        max_torn_positions_per_run: 0,
         torn_writes_may_last: false,
     };
 
@@ -79,21 +79,26 @@ impl AllowedTears {
         AllowedTears {
             cut_unit_bytes: NonZeroU32::new(unit),
             reorders_pages: false,
-            max_torn_positions: 2,
+            max_torn_positions_per_run: 2,
             torn_writes_may_last: false,
         }
     }
 
     /// Writes whose pages appear in any order, at most twice on a path.
     pub fn pages_in_any_order() -> Self {
-        AllowedTears { cut_unit_bytes: None, reorders_pages: true, max_torn_positions: 2, torn_writes_may_last: false }
+        AllowedTears {
+            cut_unit_bytes: None,
+            reorders_pages: true,
+            max_torn_positions_per_run: 2,
+            torn_writes_may_last: false,
+        }
     }
 
     /// The parts of a write of `len` bytes at `at` that may make a difference between `from` and `to` (bytes from the
     /// start of the file), in ascending order.
     pub(crate) fn possible_tears(&self, at: u64, len: u64, from: u64, to: u64) -> Vec<Tear> {
         let mut tears = Vec::new();
-        if self.max_torn_positions == 0 || len == 0 {
+        if self.max_torn_positions_per_run == 0 || len == 0 {
             return tears;
         }
         let end = at.saturating_add(len);

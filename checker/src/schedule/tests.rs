@@ -37,7 +37,7 @@ fn follow_pointer(view: &std::sync::Arc<ReaderView>) -> Verdict {
 fn passes_a_writer_that_writes_what_is_pointed_to_first() {
     let trace = Trace::new(vec![0; 4], vec![write(1, &[9]), write(0, &[1]), write(2, &[9]), write(0, &[2])]);
     let explored = explore_schedules(&trace, &ExploreBounds::default(), &follow_pointer);
-    assert_eq!((explored.schedules, explored.violation_count, explored.is_exhaustive), (3, 0, true));
+    assert_eq!((explored.schedule_count, explored.violation_count, explored.is_exhaustive), (3, 0, true));
 }
 
 #[test]
@@ -85,7 +85,7 @@ fn pages_appear_in_any_order() {
     };
     let explored = explore_schedules(
         &trace,
-        &one_thread(AllowedTears { max_torn_positions: 9, ..AllowedTears::pages_in_any_order() }),
+        &one_thread(AllowedTears { max_torn_positions_per_run: 9, ..AllowedTears::pages_in_any_order() }),
         &reader,
     );
     assert!(explored.is_exhaustive);
@@ -125,8 +125,8 @@ fn two_threads_explore_what_one_does() {
     let reader = |view: &std::sync::Arc<ReaderView>| (0..6).try_for_each(|_| follow_pointer(view));
     let one = explore_schedules(&trace, &one_thread(AllowedTears::NONE), &reader);
     let two = explore_schedules(&trace, &ExploreBounds { threads: 2, ..ExploreBounds::default() }, &reader);
-    assert_eq!((one.schedules, one.states), (two.schedules, two.states));
-    assert!(one.schedules > 1000 && one.is_exhaustive && two.is_exhaustive);
+    assert_eq!((one.schedule_count, one.state_count), (two.schedule_count, two.state_count));
+    assert!(one.schedule_count > 1000 && one.is_exhaustive && two.is_exhaustive);
 }
 
 #[test]
@@ -218,7 +218,7 @@ proptest! {
             found.lock().insert([first, second, length]);
             Ok(())
         };
-        let tearing = if unit == 0 { AllowedTears::NONE } else { AllowedTears { max_torn_positions: 9, ..AllowedTears::cut_at_multiples_of(unit) } };
+        let tearing = if unit == 0 { AllowedTears::NONE } else { AllowedTears { max_torn_positions_per_run: 9, ..AllowedTears::cut_at_multiples_of(unit) } };
         let explored = explore_schedules(&trace, &one_thread(tearing), &reader);
         prop_assert_eq!(explored.violation_count, 0);
         prop_assert_eq!(&*found.lock(), &all_outcomes(&trace, &positions(&trace, unit)));
@@ -264,8 +264,8 @@ fn schedules_that_meet_at_a_checkpoint_go_on_once() {
         let sound = Trace::new(vec![0; 16], operations.clone());
         let all = explore_schedules(&sound, &bounds, &forgetful(false));
         let merged = explore_schedules(&sound, &bounds, &forgetful(true));
-        assert_eq!((all.merged_schedules, all.violation_count, merged.violation_count), (0, 0, 0));
-        assert!(merged.merged_schedules > 0 && merged.schedules < all.schedules && merged.is_exhaustive);
+        assert_eq!((all.merged_schedule_count, all.violation_count, merged.violation_count), (0, 0, 0));
+        assert!(merged.merged_schedule_count > 0 && merged.schedule_count < all.schedule_count && merged.is_exhaustive);
         let broken = Trace::new(vec![0; 16], wrong.clone());
         assert!(explore_schedules(&broken, &bounds, &forgetful(true)).violation_count > 0);
     }

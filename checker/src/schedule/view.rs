@@ -146,7 +146,7 @@ pub(super) struct ReaderRun {
     hash_count: usize,
     checkpoints: Checkpoints,
     /// Whether the run ended at a checkpoint of another.
-    pub merged: bool,
+    pub is_duplicate: bool,
     pub fault: Option<RunFault>,
     pub journal: Option<Vec<QueryAtPosition>>,
 }
@@ -186,7 +186,7 @@ impl ReaderView {
             state_hashes: Vec::new(),
             hash_count: 0,
             checkpoints,
-            merged: false,
+            is_duplicate: false,
             fault: None,
             journal: None,
         }))
@@ -197,7 +197,7 @@ impl ReaderView {
         let mut run = self.0.lock();
         run.position = run.limits.start;
         (run.passed, run.query_count, run.moves, run.tears) = (0, 0, 0, 0);
-        (run.moved, run.fault, run.merged, run.rest_beyond) = (false, None, false, None);
+        (run.moved, run.fault, run.is_duplicate, run.rest_beyond) = (false, None, false, None);
         (run.history, run.context, run.hash_count, run.pending_checkpoint) = (ReaderHistory::NONE, 0, 0, None);
         run.journal = journal.then(Vec::new);
     }
@@ -281,7 +281,7 @@ impl ReaderView {
 
     /// Whether the run should end, because another run is or was at the same point.
     pub fn is_duplicate_run(&self) -> bool {
-        self.0.lock().merged
+        self.0.lock().is_duplicate
     }
 
     /// The hash of the reader's state, by `compute_hash`. Not called while the run repeats another one.
@@ -331,22 +331,22 @@ impl ReaderRun {
             moves = 0;
         }
         // Below a fork that is being explored, it is this run's own.
-        if !self.limits.merge || self.passed < self.forks.len() || self.journal.is_some() || self.merged {
-            return !self.merged;
+        if !self.limits.merge || self.passed < self.forks.len() || self.journal.is_some() || self.is_duplicate {
+            return !self.is_duplicate;
         }
         // Readers remember when they saw what, which is no part of their history.
         if self.timeline.has_times() {
             return true;
         }
         let checkpoint = Checkpoint { position, moves, tears, history, state, within };
-        self.merged = !checkpoint.insert_if_new(&self.checkpoints);
+        self.is_duplicate = !checkpoint.insert_if_new(&self.checkpoints);
         self.pending_checkpoint = within.map(|_| checkpoint);
-        !self.merged
+        !self.is_duplicate
     }
 
     /// The next answer to explore where the run forked. Another run may have passed a checkpoint with the writer
     /// further on. Everything after that position is then explored there.
-    pub fn next_unexplored_position(&self, fork: &mut BranchPoint) -> Option<WriterPosition> {
+    pub fn pop_unexplored_position(&self, fork: &mut BranchPoint) -> Option<WriterPosition> {
         let next = fork.others.pop()?;
         let checkpoint = fork.after.and_then(|after| after.moved_to(next, &self.limits));
         if checkpoint.is_some_and(|checkpoint| !checkpoint.insert_if_new(&self.checkpoints)) {
@@ -369,7 +369,7 @@ impl ReaderRun {
     fn choose_position(&mut self, query: ReaderQuery) -> io::Result<Arc<QueryAnswers>> {
         let number = self.query_count;
         self.query_count += 1;
-        if self.merged {
+        if self.is_duplicate {
             return Err(io::Error::other("the run is over"));
         }
         if number >= self.limits.queries || self.fault.is_some() {
@@ -390,7 +390,7 @@ impl ReaderRun {
             }
             Some(_) => {}
             None if self.moves < self.limits.moves && !self.is_beyond_rest() => {
-                let torn = self.tears < self.tearing.max_torn_positions;
+                let torn = self.tears < self.tearing.max_torn_positions_per_run;
                 let mut others = range.positions_to_explore(self.position, torn);
                 if let Some(last) = self.rest_beyond {
                     // Of those that do not count, the first leaves all later ones open.

@@ -44,7 +44,7 @@ fn two_elements_that_lead_to_one_chunk_are_found() {
 #[test]
 fn a_chunk_of_another_dataset_is_found() {
     let Some(mut file) = File::open("new") else { return };
-    let other = file.pieces("chunk").into_iter().find(|piece| piece.path == "/fixed").unwrap();
+    let other = file.pieces("chunk").into_iter().find(|piece| piece.object_path == "/fixed").unwrap();
     let at = file.at("/grows", "extensible array index block");
     file.edit(at, index_block(), |block| {
         let mut first = block.elements.get(0).unwrap();
@@ -154,7 +154,7 @@ fn contiguous_data_of_the_wrong_size_is_found() {
 #[test]
 fn datasets_whose_data_overlap_are_found() {
     let Some(mut file) = File::open("managed") else { return };
-    let other = file.pieces("contiguous data").into_iter().find(|piece| piece.path == "/dataset2").unwrap();
+    let other = file.pieces("contiguous data").into_iter().find(|piece| piece.object_path == "/dataset2").unwrap();
     file.message::<LayoutMessage>("/dataset1", |layout| {
         let LayoutClass::Contiguous { addr, .. } = &mut layout.storage else { panic!("contiguous") };
         *addr = Addr::new(other.offset + 8);

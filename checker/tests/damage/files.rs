@@ -62,7 +62,7 @@ impl File {
 
     /// The first place of a structure of an object.
     pub fn at(&self, path: &str, structure: &str) -> u64 {
-        let found = self.map.iter().find(|piece| piece.path == path && piece.structure == structure);
+        let found = self.map.iter().find(|piece| piece.object_path == path && piece.structure == structure);
         found.unwrap_or_else(|| panic!("{structure} of {path}")).offset
     }
 
@@ -113,11 +113,14 @@ impl File {
     }
 
     pub fn report(&self) -> FileCheckReport {
-        check_storage_with(&self.storage, CheckOptions { strict: true, ..CheckOptions::default() })
+        check_storage_with(&self.storage, CheckOptions { reports_harmless_mismatches: true, ..CheckOptions::default() })
     }
 
     pub fn live(&self) -> FileCheckReport {
-        check_storage_with(&self.storage, CheckOptions { live: true, strict: true, ..CheckOptions::default() })
+        check_storage_with(
+            &self.storage,
+            CheckOptions { may_be_live: true, reports_harmless_mismatches: true, ..CheckOptions::default() },
+        )
     }
 
     /// Expects a finding of this kind at this structure.

@@ -1,8 +1,8 @@
 //! Damage to groups, links, attributes and object headers.
 
 use h5live_format::messages::{
-    AttributeInfo, AttributeMessage, BtreeK, Continuation, DatatypeMessage, LayoutMessage, LinkInfo, LinkMessage,
-    LinkValue, Message, MessageType, ReferenceCount,
+    AttributeInfo, AttributeMessage, BtreeK, ContinuationMessage, DatatypeMessage, LayoutMessage, LinkInfo,
+    LinkMessage, LinkValue, Message, MessageType, ReferenceCount,
 };
 use h5live_format::{Addr, FirstHeaderChunk, RawMessage, SymbolTableNode, SymbolTableScratchPad};
 
@@ -16,18 +16,21 @@ fn a_wrong_count_of_links_is_found() {
     let Some(mut file) = File::open("old") else { return };
     for (path, links) in [("/again", 1), ("/group/dataset001", 2), ("/type", 1)] {
         let at = file.at(path, HEADER);
-        let before = file.get(at, FirstHeaderChunk::default()).prefix.reference_count;
-        file.edit(at, FirstHeaderChunk::default(), |header| header.prefix.reference_count = links);
+        let before = file.get(at, FirstHeaderChunk::default()).prefix.version_1_reference_count;
+        file.edit(at, FirstHeaderChunk::default(), |header| header.prefix.version_1_reference_count = links);
         file.expect_only(HEADER, at, "count");
-        file.edit(at, FirstHeaderChunk::default(), |header| header.prefix.reference_count = before);
+        file.edit(at, FirstHeaderChunk::default(), |header| header.prefix.version_1_reference_count = before);
     }
     file.report().expect_clean();
 
     let Some(mut file) = File::open("new") else { return };
-    let path =
-        if file.map().iter().any(|piece| piece.path == "/again") { "/again" } else { "/group/dataset with a name 007" };
+    let path = if file.map().iter().any(|piece| piece.object_path == "/again") {
+        "/again"
+    } else {
+        "/group/dataset with a name 007"
+    };
     let at = file.at(path, HEADER);
-    file.message::<ReferenceCount>(path, |count| count.links += 1);
+    file.message::<ReferenceCount>(path, |count| count.hard_link_count += 1);
     file.expect_only(HEADER, at, "count");
 }
 
@@ -37,12 +40,12 @@ fn links_to_nowhere_are_found() {
     let at = file.at("/group", NODE);
     file.edit(at, SymbolTableNode::default(), |node| node.entries[0].header = Addr::new(1 << 40));
     let finding = file.report().findings.remove(0);
-    assert_eq!((&*finding.path, finding.cause.kind()), ("/group/dataset000", "beyond-end"));
+    assert_eq!((&*finding.object_path, finding.cause.kind()), ("/group/dataset000", "beyond-end"));
     file.edit(at, SymbolTableNode::default(), |node| node.entries[0].header = Addr::UNDEFINED);
     file.expect(NODE, at, "undefined");
     let chunk = file.pieces("chunk")[0].offset;
     file.edit(at, SymbolTableNode::default(), |node| node.entries[0].header = Addr::new(chunk));
-    assert!(file.report().findings.iter().any(|finding| finding.path == "/group/dataset000"));
+    assert!(file.report().findings.iter().any(|finding| finding.object_path == "/group/dataset000"));
 }
 
 #[test]
@@ -86,7 +89,7 @@ fn links_and_attributes_of_one_name_are_found() {
                 link.name = "second".into();
                 // The name of the padding is as long as is needed.
                 message.body = h5live_format::encode(&link, WIDTHS).unwrap().into();
-                header.prefix.messages_size += 1;
+                header.prefix.first_chunk_messages_size += 1;
             }
         }
     });
@@ -151,8 +154,8 @@ fn a_message_that_is_there_twice_is_found() {
 fn a_header_that_goes_on_in_itself_is_found() {
     let Some(mut file) = File::open("old") else { return };
     let piece = file.pieces("object header continuation").remove(0);
-    let at = file.at(&piece.path, HEADER);
-    file.message::<Continuation>(&piece.path, |continuation| continuation.addr = Addr::new(at));
+    let at = file.at(&piece.object_path, HEADER);
+    file.message::<ContinuationMessage>(&piece.object_path, |continuation| continuation.addr = Addr::new(at));
     file.expect("object header continuation", at, "overlap");
 }
 

@@ -72,8 +72,11 @@ fn every_flipped_bit_near_the_start_of_a_structure_with_a_checksum_is_found() {
 fn a_flipped_bit_in_a_page_is_found() {
     let Some(mut file) = File::open("new") else { return };
     for (path, kind) in [("/grows_paged", "extensible array data block"), ("/fixed_paged", "fixed array data block")] {
-        let ends =
-            file.pieces(kind).into_iter().filter(|piece| piece.path == path).map(|piece| piece.offset + piece.len);
+        let ends = file
+            .pieces(kind)
+            .into_iter()
+            .filter(|piece| piece.object_path == path)
+            .map(|piece| piece.offset + piece.len);
         let bit = (ends.max().unwrap() - 10_000) * 8;
         file.flip(bit);
         let findings = file.report().findings;

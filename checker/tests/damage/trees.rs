@@ -105,7 +105,7 @@ fn two_chunks_at_one_place_are_found() {
     });
     let findings = file.report().findings;
     assert!(findings.iter().all(|f| f.cause.kind() == "overlap" && f.structure == "chunk"), "{findings:#?}");
-    assert_eq!((findings.len(), &*findings[0].path), (1, "/grid"));
+    assert_eq!((findings.len(), &*findings[0].object_path), (1, "/grid"));
 }
 
 #[test]

@@ -22,7 +22,7 @@ fn messages_of_an_object_header_are_shown_by_field() {
     ];
     let size = messages.iter().map(|message| message.body.len() as u64 + 4).sum();
     let header = FirstHeaderChunk {
-        prefix: ObjectHeaderPrefix { messages_size: size, ..Default::default() },
+        prefix: ObjectHeaderPrefix { first_chunk_messages_size: size, ..Default::default() },
         messages: messages.clone(),
     };
     let fields = sound(&encode(&header, WIDTHS).unwrap(), &DumpContext::default(), "object header");

@@ -87,7 +87,7 @@ fn add_file_seeds(seeds: &mut Seeds) {
         let size = messages.iter().map(|m| (m.body.len() + prefix.message_header_len()) as u64).sum();
         let times = (version == 2).then(crate::HeaderTimes::default);
         let header = FirstHeaderChunk {
-            prefix: ObjectHeaderPrefix { messages_size: size, times, ..prefix },
+            prefix: ObjectHeaderPrefix { first_chunk_messages_size: size, times, ..prefix },
             messages: messages.clone(),
         };
         let len = size + ContinuationChunk::overhead(version);
@@ -144,7 +144,7 @@ fn add_message_seeds(seeds: &mut Seeds) {
         seeds.add_message(&AttributeMessage {
             version,
             name,
-            character_set,
+            name_character_set: character_set,
             datatype,
             dataspace,
             data: vec![1, 0, 2, 0],
@@ -157,25 +157,28 @@ fn add_message_seeds(seeds: &mut Seeds) {
         LinkValue::UserDefined { class: 99, data: vec![1, 2, 3] },
     ] {
         let (name, character_set, creation_order) = ("name".into(), CharacterSet::Utf8, Some(5));
-        seeds.add_message(&LinkMessage { name, character_set, creation_order, value });
+        seeds.add_message(&LinkMessage { name, name_character_set: character_set, creation_order, value });
     }
     add_layout_seeds(seeds);
     add_small_message_seeds(seeds);
 }
 
 fn add_small_message_seeds(seeds: &mut Seeds) {
-    let file = ExternalFile { name_offset: 8, offset: 0, size: 800 };
-    seeds.add_message(&ExternalFiles { heap: SEED_ADDR, files: vec![file; 2] });
-    seeds.add_message(&GroupInfo { phase: Some(LinkPhaseChange::default()), estimate: Some(LinkEstimate::default()) });
+    let file = ExternalFileSlot { name_offset: 8, data_offset: 0, data_size: 800 };
+    seeds.add_message(&ExternalFiles { heap: SEED_ADDR, slots: vec![file; 2] });
+    seeds.add_message(&GroupInfo {
+        link_phase_change: Some(LinkPhaseChange::default()),
+        estimate: Some(LinkEstimate::default()),
+    });
     seeds.add_message(&Comment { text: "a comment".into() });
     seeds.add_message(&OldModificationTime { digits: *b"20240301123456" });
-    seeds.add_message(&ModificationTime { seconds: 1 << 30 });
+    seeds.add_message(&ModificationTime { unix_seconds: 1 << 30 });
     seeds.add_message(&SharedMessageTableInfo { table: SEED_ADDR, index_count: 2 });
-    seeds.add_message(&Continuation { addr: SEED_ADDR, length: 100 });
+    seeds.add_message(&ContinuationMessage { addr: SEED_ADDR, length: 100 });
     seeds.add_message(&SymbolTableMessage { btree: SEED_ADDR, heap: SEED_ADDR });
     seeds.add_message(&BtreeK::default());
     seeds.add_message(&DriverInfo { driver: *b"NCSAfami", data: vec![0; 8] });
-    seeds.add_message(&ReferenceCount { links: 3 });
+    seeds.add_message(&ReferenceCount { hard_link_count: 3 });
     seeds.add_message(&FileSpaceInfo { managers: Some(vec![SEED_ADDR; 12]), ..Default::default() });
     seeds.add_message(&FileSpaceInfo { version: 0, managers: Some(vec![SEED_ADDR; 6]), ..Default::default() });
     seeds.add_message(&CacheImageInfo { addr: SEED_ADDR, size: 500 });

@@ -81,7 +81,7 @@ fn message(data: &[u8]) -> bool {
         MessageType::COMMENT => body::<Comment>(rest, w),
         MessageType::MODIFICATION_TIME_OLD => body::<OldModificationTime>(rest, w),
         MessageType::SHARED_MESSAGE_TABLE => body::<SharedMessageTableInfo>(rest, w),
-        MessageType::CONTINUATION => body::<Continuation>(rest, w),
+        MessageType::CONTINUATION => body::<ContinuationMessage>(rest, w),
         MessageType::SYMBOL_TABLE => body::<SymbolTableMessage>(rest, w),
         MessageType::MODIFICATION_TIME => body::<ModificationTime>(rest, w),
         MessageType::BTREE_K => body::<BtreeK>(rest, w),

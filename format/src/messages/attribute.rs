@@ -13,7 +13,7 @@ pub struct AttributeMessage {
     /// The name.
     pub name: Name,
     /// The encoding of the name (version 3).
-    pub character_set: CharacterSet,
+    pub name_character_set: CharacterSet,
     /// The type of an element.
     pub datatype: Shareable<DatatypeMessage>,
     /// The shape.
@@ -38,13 +38,13 @@ impl AttributeMessage {
         let character_set = if name.is_ascii() { CharacterSet::Ascii } else { CharacterSet::Utf8 };
         let shared = datatype.shared().is_some() || dataspace.shared().is_some();
         let version = Self::version_for(profile, character_set, shared);
-        AttributeMessage { version, name, character_set, datatype, dataspace, data }
+        AttributeMessage { version, name, name_character_set: character_set, datatype, dataspace, data }
     }
 
     /// The version of an attribute message in a file with these version bounds, for a name with this encoding.
-    /// `shared`: the type or shape is stored elsewhere.
-    pub fn version_for(profile: LibVer, name_encoding: CharacterSet, shared: bool) -> u8 {
-        match (profile, name_encoding, shared) {
+    /// `has_shared_parts`: the type or shape is stored elsewhere.
+    pub fn version_for(profile: LibVer, name_encoding: CharacterSet, has_shared_parts: bool) -> u8 {
+        match (profile, name_encoding, has_shared_parts) {
             (LibVer::Earliest, CharacterSet::Ascii, false) => 1,
             (LibVer::Earliest, CharacterSet::Ascii, true) => 2,
             _ => 3,
@@ -131,7 +131,7 @@ impl Record for AttributeMessage {
         w.u16("datatype size", &mut type_len)?;
         w.u16("dataspace size", &mut space_len)?;
         if version == 3 {
-            super::wire_character_set(w, "name character set", &mut self.character_set)?;
+            super::wire_character_set(w, "name character set", &mut self.name_character_set)?;
         }
         let start = w.position();
         w.nul_terminated_name("name", &mut self.name)?;
@@ -168,7 +168,7 @@ mod tests {
         AttributeMessage {
             version,
             name: "units".into(),
-            character_set: if version == 3 { CharacterSet::Utf8 } else { CharacterSet::Ascii },
+            name_character_set: if version == 3 { CharacterSet::Utf8 } else { CharacterSet::Ascii },
             datatype: Shareable::Inline(DatatypeMessage { min_version: 1, datatype }),
             dataspace: Shareable::Inline(DataspaceMessage {
                 version: 1,

@@ -5,14 +5,14 @@ use crate::{Addr, Record, Result, Wire};
 
 /// The object header continuation message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Continuation {
+pub struct ContinuationMessage {
     /// The next chunk of the header.
     pub addr: Addr,
     /// Bytes of the chunk, signature and checksum included.
     pub length: u64,
 }
 
-impl Record for Continuation {
+impl Record for ContinuationMessage {
     const NAME: &'static str = "continuation";
 
     fn wire(&mut self, w: &mut impl Wire) -> Result<()> {
@@ -21,6 +21,6 @@ impl Record for Continuation {
     }
 }
 
-impl Message for Continuation {
+impl Message for ContinuationMessage {
     const TYPE: MessageType = MessageType::CONTINUATION;
 }

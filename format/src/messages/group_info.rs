@@ -37,7 +37,7 @@ impl Default for LinkEstimate {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct GroupInfo {
     /// When links move to a heap, if not by default.
-    pub phase: Option<LinkPhaseChange>,
+    pub link_phase_change: Option<LinkPhaseChange>,
     /// The expected links, if not the default.
     pub estimate: Option<LinkEstimate>,
 }
@@ -47,10 +47,10 @@ impl Record for GroupInfo {
 
     fn wire(&mut self, w: &mut impl Wire) -> Result<()> {
         w.version(0..=0, &mut 0)?;
-        let flags = u8::from(self.phase.is_some()) | (u8::from(self.estimate.is_some()) << 1);
+        let flags = u8::from(self.link_phase_change.is_some()) | (u8::from(self.estimate.is_some()) << 1);
         let flags = w.derived_u8("flags", flags)?;
         w.require("flags", flags & !0x03 == 0, flags.into(), "only the flags 1 and 2 exist")?;
-        super::wire_optional(w, flags & 0x01 != 0, &mut self.phase, |w, phase| {
+        super::wire_optional(w, flags & 0x01 != 0, &mut self.link_phase_change, |w, phase| {
             w.u16("most compact links", &mut phase.max_compact)?;
             w.u16("fewest dense links", &mut phase.min_dense)
         })?;

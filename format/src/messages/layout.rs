@@ -111,7 +111,7 @@ pub struct SingleChunkFilterInfo {
 }
 
 /// Most bytes of a chunk, but in layout messages of version 5.
-pub const MAX_OLD_CHUNK_BYTES: u64 = u32::MAX as u64;
+pub const MAX_CHUNK_BYTES_BEFORE_V5: u64 = u32::MAX as u64;
 
 /// Most dimensions of a chunk, that of the element size included.
 const MAX_DIMS: u8 = 33;
@@ -139,7 +139,7 @@ impl LayoutMessage {
             LayoutClass::Virtual { .. } => 4,
             LayoutClass::Chunked(chunks) => match chunks.index {
                 ChunkIndexType::Btree1 => 3,
-                _ if chunks.chunk_bytes().is_none_or(|bytes| bytes > MAX_OLD_CHUNK_BYTES) => 5,
+                _ if chunks.chunk_bytes().is_none_or(|bytes| bytes > MAX_CHUNK_BYTES_BEFORE_V5) => 5,
                 ChunkIndexType::Implicit => 4,
                 _ if filtered && profile >= LibVer::V200 => 5,
                 _ => 4,
@@ -150,10 +150,10 @@ impl LayoutMessage {
     /// Whether other programs write chunks as large as these, where the message is of this version. Versions before 5
     /// could state larger ones, but no program takes them: nodes of version 1 B-trees, and filtered chunks, have 32
     /// bits for it.
-    pub fn chunk_size_fits_version(&self) -> bool {
+    pub fn is_chunk_size_within_limit(&self) -> bool {
         let LayoutClass::Chunked(chunks) = &self.storage else { return true };
         let has_room = self.version >= 5 && chunks.index != ChunkIndexType::Btree1;
-        has_room || chunks.chunk_bytes().is_some_and(|bytes| bytes <= MAX_OLD_CHUNK_BYTES)
+        has_room || chunks.chunk_bytes().is_some_and(|bytes| bytes <= MAX_CHUNK_BYTES_BEFORE_V5)
     }
 
     /// The elements in the bytes of a layout message, if it is that of a compact dataset and of version 3 or later.

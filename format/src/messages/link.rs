@@ -51,7 +51,7 @@ pub struct LinkMessage {
     /// The name, without slashes.
     pub name: Name,
     /// The encoding of the name.
-    pub character_set: CharacterSet,
+    pub name_character_set: CharacterSet,
     /// The position in the order of creation, if the group tracks it.
     pub creation_order: Option<i64>,
     /// The target.
@@ -102,7 +102,7 @@ impl LinkMessage {
         };
         let order = if self.creation_order.is_some() { ORDER } else { 0 };
         let kind = if self.kind() == HARD { 0 } else { KIND };
-        let character_set = if self.character_set == CharacterSet::Ascii { 0 } else { CHARACTER_SET };
+        let character_set = if self.name_character_set == CharacterSet::Ascii { 0 } else { CHARACTER_SET };
         length | order | kind | character_set
     }
 
@@ -136,8 +136,8 @@ impl Record for LinkMessage {
         super::wire_optional(w, flags & ORDER != 0, &mut self.creation_order, |w, order| {
             w.i64("creation order", order)
         })?;
-        self.character_set = match if flags & CHARACTER_SET != 0 {
-            let utf8 = u8::from(self.character_set != CharacterSet::Ascii);
+        self.name_character_set = match if flags & CHARACTER_SET != 0 {
+            let utf8 = u8::from(self.name_character_set != CharacterSet::Ascii);
             w.derived_u8("name character set", utf8)?
         } else {
             0
@@ -209,7 +209,12 @@ mod tests {
                 [("x".to_owned(), None), ("é".repeat(200), Some(-3)), ("y".repeat(70_000), None)]
             {
                 let character_set = if name.is_ascii() { CharacterSet::Ascii } else { CharacterSet::Utf8 };
-                let link = LinkMessage { name: name.into(), character_set, creation_order, value: value.clone() };
+                let link = LinkMessage {
+                    name: name.into(),
+                    name_character_set: character_set,
+                    creation_order,
+                    value: value.clone(),
+                };
                 let bytes = encode(&link, Widths::default()).unwrap();
                 assert_eq!(decode::<LinkMessage>(&bytes, Widths::default()).unwrap(), link);
             }
@@ -223,8 +228,12 @@ mod tests {
         let names = ["x".to_owned(), "é".to_owned(), "y".repeat(255), "é".repeat(200)];
         for (value, name) in values.iter().flat_map(|value| names.iter().map(move |name| (value, name))) {
             let character_set = if name.is_ascii() { CharacterSet::Ascii } else { CharacterSet::Utf8 };
-            let link =
-                LinkMessage { name: name.as_str().into(), character_set, creation_order: None, value: value.clone() };
+            let link = LinkMessage {
+                name: name.as_str().into(),
+                name_character_set: character_set,
+                creation_order: None,
+                value: value.clone(),
+            };
             let bytes = encode(&link, widths).unwrap();
             for len in 0..=bytes.len() {
                 let bytes = &bytes[..len];

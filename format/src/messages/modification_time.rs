@@ -7,7 +7,7 @@ use crate::{Record, Result, Wire};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ModificationTime {
     /// Seconds since 1970-01-01 UTC.
-    pub seconds: u32,
+    pub unix_seconds: u32,
 }
 
 impl Record for ModificationTime {
@@ -16,7 +16,7 @@ impl Record for ModificationTime {
     fn wire(&mut self, w: &mut impl Wire) -> Result<()> {
         w.version(1..=1, &mut 1)?;
         w.reserved(3)?;
-        w.u32("seconds", &mut self.seconds)
+        w.u32("seconds", &mut self.unix_seconds)
     }
 }
 

@@ -7,12 +7,12 @@ use crate::{Record, Result, Wire};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReferenceCount {
     /// Hard links.
-    pub links: u32,
+    pub hard_link_count: u32,
 }
 
 impl Default for ReferenceCount {
     fn default() -> Self {
-        ReferenceCount { links: 1 }
+        ReferenceCount { hard_link_count: 1 }
     }
 }
 
@@ -21,7 +21,7 @@ impl Record for ReferenceCount {
 
     fn wire(&mut self, w: &mut impl Wire) -> Result<()> {
         w.version(0..=0, &mut 0)?;
-        w.u32("links", &mut self.links)
+        w.u32("links", &mut self.hard_link_count)
     }
 }
 

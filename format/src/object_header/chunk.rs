@@ -34,7 +34,13 @@ impl Record for FirstHeaderChunk {
     fn wire(&mut self, w: &mut impl Wire) -> Result<()> {
         w.record(&mut self.prefix)?;
         let prefix = self.prefix;
-        messages(w, prefix.version, prefix.attribute_order_tracked, prefix.messages_size, &mut self.messages)?;
+        messages(
+            w,
+            prefix.version,
+            prefix.attribute_order_tracked,
+            prefix.first_chunk_messages_size,
+            &mut self.messages,
+        )?;
         if prefix.version > 1 { w.checksum() } else { Ok(()) }
     }
 

@@ -37,35 +37,35 @@ pub struct ObjectHeaderPrefix {
     /// 1 or 2.
     pub version: u8,
     /// Messages in all chunks together (version 1).
-    pub message_count: u16,
+    pub version_1_message_count: u16,
     /// Hard links to the object (version 1; version 2 keeps other counts than 1 in a message).
-    pub reference_count: u32,
+    pub version_1_reference_count: u32,
     /// Whether messages bear the order of creation of attributes (version 2).
     pub attribute_order_tracked: bool,
     /// Whether the order of creation of attributes is indexed (version 2).
     pub attribute_order_indexed: bool,
     /// When attributes move to a heap, if not by default (version 2).
-    pub attribute_phase: Option<AttributePhaseChange>,
+    pub attribute_phase_change: Option<AttributePhaseChange>,
     /// When the object was touched, if that is kept (version 2).
     pub times: Option<HeaderTimes>,
     /// The width of `size`: 1, 2, 4 or 8 bytes (version 2).
-    pub size_width: Width,
+    pub first_chunk_size_width: Width,
     /// Bytes of messages in the first chunk.
-    pub messages_size: u64,
+    pub first_chunk_messages_size: u64,
 }
 
 impl Default for ObjectHeaderPrefix {
     fn default() -> Self {
         ObjectHeaderPrefix {
             version: 2,
-            message_count: 0,
-            reference_count: 1,
+            version_1_message_count: 0,
+            version_1_reference_count: 1,
             attribute_order_tracked: false,
             attribute_order_indexed: false,
-            attribute_phase: None,
+            attribute_phase_change: None,
             times: None,
-            size_width: Width::FOUR,
-            messages_size: 0,
+            first_chunk_size_width: Width::FOUR,
+            first_chunk_messages_size: 0,
         }
     }
 }
@@ -87,23 +87,26 @@ impl ObjectHeaderPrefix {
             1 => 16,
             _ => {
                 let times = if self.times.is_some() { 16 } else { 0 };
-                let phase = if self.attribute_phase.is_some() { 4 } else { 0 };
-                10_u64.saturating_add(times).saturating_add(phase).saturating_add(self.size_width.bytes() as u64)
+                let phase = if self.attribute_phase_change.is_some() { 4 } else { 0 };
+                10_u64
+                    .saturating_add(times)
+                    .saturating_add(phase)
+                    .saturating_add(self.first_chunk_size_width.bytes() as u64)
             }
         };
-        prefix.saturating_add(self.messages_size)
+        prefix.saturating_add(self.first_chunk_messages_size)
     }
 
     /// Bytes from the start of the prefix to the first message.
     pub fn messages_offset(&self) -> usize {
         let checksum = if self.version == 1 { 0 } else { 4 };
-        usize::try_from(self.first_chunk_len().saturating_sub(self.messages_size))
+        usize::try_from(self.first_chunk_len().saturating_sub(self.first_chunk_messages_size))
             .unwrap_or(usize::MAX)
             .saturating_sub(checksum)
     }
 
     fn flags(&self) -> u8 {
-        let width = match self.size_width.bytes() {
+        let width = match self.first_chunk_size_width.bytes() {
             1 => 0,
             2 => 1,
             4 => 2,
@@ -112,12 +115,12 @@ impl ObjectHeaderPrefix {
         width
             | (u8::from(self.attribute_order_tracked) << 2)
             | (u8::from(self.attribute_order_indexed) << 3)
-            | (u8::from(self.attribute_phase.is_some()) << 4)
+            | (u8::from(self.attribute_phase_change.is_some()) << 4)
             | (u8::from(self.times.is_some()) << 5)
     }
 
     fn set_flags(&mut self, flags: u8) {
-        self.size_width = match flags & 3 {
+        self.first_chunk_size_width = match flags & 3 {
             0 => Width::ONE,
             1 => Width::TWO,
             2 => Width::FOUR,
@@ -125,16 +128,16 @@ impl ObjectHeaderPrefix {
         };
         self.attribute_order_tracked = flags & 0x04 != 0;
         self.attribute_order_indexed = flags & 0x08 != 0;
-        self.attribute_phase = (flags & 0x10 != 0).then(AttributePhaseChange::default);
+        self.attribute_phase_change = (flags & 0x10 != 0).then(AttributePhaseChange::default);
         self.times = (flags & 0x20 != 0).then(HeaderTimes::default);
     }
 
     fn wire_version_1(&mut self, w: &mut impl Wire) -> Result<()> {
         w.version(1..=1, &mut self.version)?;
         w.reserved(1)?;
-        w.u16("messages", &mut self.message_count)?;
-        w.u32("reference count", &mut self.reference_count)?;
-        self.messages_size = w.derived_uint("chunk 0 size", Width::FOUR, self.messages_size)?;
+        w.u16("messages", &mut self.version_1_message_count)?;
+        w.u32("reference count", &mut self.version_1_reference_count)?;
+        self.first_chunk_messages_size = w.derived_uint("chunk 0 size", Width::FOUR, self.first_chunk_messages_size)?;
         w.reserved(4)
     }
 
@@ -150,13 +153,13 @@ impl ObjectHeaderPrefix {
             w.u32("change time", &mut times.change)?;
             w.u32("birth time", &mut times.birth)?;
         }
-        if let Some(phase) = &mut self.attribute_phase {
+        if let Some(phase) = &mut self.attribute_phase_change {
             w.u16("most compact attributes", &mut phase.max_compact)?;
             w.u16("fewest dense attributes", &mut phase.min_dense)?;
             let ordered = phase.max_compact >= phase.min_dense;
             w.require("fewest dense attributes", ordered, phase.min_dense.into(), "not above the most compact ones")?;
         }
-        w.uint("chunk 0 size", self.size_width, &mut self.messages_size)
+        w.uint("chunk 0 size", self.first_chunk_size_width, &mut self.first_chunk_messages_size)
     }
 
     fn set_flags_keeping(&mut self, flags: u8) {

@@ -8,7 +8,7 @@ fn sample(version: u8, tracked: bool) -> FirstHeaderChunk {
         prefix: ObjectHeaderPrefix {
             version,
             attribute_order_tracked: tracked,
-            size_width: if version == 1 { Width::FOUR } else { Width::TWO },
+            first_chunk_size_width: if version == 1 { Width::FOUR } else { Width::TWO },
             ..Default::default()
         },
         messages: vec![
@@ -18,9 +18,9 @@ fn sample(version: u8, tracked: bool) -> FirstHeaderChunk {
         ],
     };
     let each = header.prefix.message_header_len();
-    header.prefix.messages_size = header.messages.iter().map(|m| (m.body.len() + each) as u64).sum();
+    header.prefix.first_chunk_messages_size = header.messages.iter().map(|m| (m.body.len() + each) as u64).sum();
     if version == 1 {
-        header.prefix.size_width = ObjectHeaderPrefix::default().size_width;
+        header.prefix.first_chunk_size_width = ObjectHeaderPrefix::default().first_chunk_size_width;
     }
     header
 }
@@ -38,7 +38,7 @@ fn headers_survive_the_way_through_their_bytes() {
 #[test]
 fn a_gap_smaller_than_a_message_header_is_kept() {
     let mut header = sample(2, false);
-    header.prefix.messages_size += 3;
+    header.prefix.first_chunk_messages_size += 3;
     let bytes = encode(&header, Widths::default()).unwrap();
     assert_eq!(decode::<FirstHeaderChunk>(&bytes, Widths::default()).unwrap(), header);
 }
@@ -59,7 +59,7 @@ fn refuses_every_flipped_bit_and_every_truncation_of_version_2() {
 #[test]
 fn refuses_messages_that_run_over_the_chunk() {
     let mut header = sample(1, false);
-    header.prefix.messages_size -= 8;
+    header.prefix.first_chunk_messages_size -= 8;
     assert!(encode(&header, Widths::default()).is_err());
     let mut bytes = encode(&sample(1, false), Widths::default()).unwrap();
     bytes[18] = 0xf8;

@@ -163,7 +163,7 @@ impl<'a> Walk<'a> {
         let mut next = 0;
         while let Some(message) = messages.get(next) {
             if message.kind == MessageType::CONTINUATION {
-                let continuation: Continuation = message.decode(self.widths).unwrap_or_default();
+                let continuation: ContinuationMessage = message.decode(self.widths).unwrap_or_default();
                 let chunk = ContinuationChunk {
                     version: header.prefix.version,
                     attribute_order_tracked: header.prefix.attribute_order_tracked,
@@ -227,7 +227,7 @@ impl<'a> Walk<'a> {
             }
             MessageType::COMMENT => drop(self.body::<Comment>(message, at)),
             MessageType::MODIFICATION_TIME_OLD => drop(self.body::<OldModificationTime>(message, at)),
-            MessageType::CONTINUATION => drop(self.body::<Continuation>(message, at)),
+            MessageType::CONTINUATION => drop(self.body::<ContinuationMessage>(message, at)),
             MessageType::MODIFICATION_TIME => drop(self.body::<ModificationTime>(message, at)),
             MessageType::DRIVER_INFO => drop(self.body::<DriverInfo>(message, at)),
             MessageType::REFERENCE_COUNT => drop(self.body::<ReferenceCount>(message, at)),

@@ -134,7 +134,7 @@ fn blocks_of_a_table(store: &impl Store) {
 }
 
 /// A session reads what it has written before it is committed. If the store gathers writes, nobody else does.
-pub fn test_staged_writes(lab: &impl StoreFixture) {
+pub fn test_uncommitted_writes(lab: &impl StoreFixture) {
     let store = lab.create();
     let data = make(&store, "data", unlimited_spec(&[2], &[2]));
     let coord = ChunkCoord::new(&[0]);
@@ -288,7 +288,7 @@ pub fn test_dataset_publish_order(lab: &impl StoreFixture) {
 }
 
 /// A commit is refused if the store cannot keep what it promises; after one that was not, nothing is dirty.
-pub fn test_commits(lab: &impl StoreFixture) {
+pub fn test_commit_levels(lab: &impl StoreFixture) {
     let store = lab.create();
     let data = make(&store, "data", unlimited_spec(&[2], &[2]));
     data.write_whole(&ChunkCoord::new(&[0]), 0, &[1; 4]).unwrap();

@@ -42,7 +42,7 @@ pub trait DamageableStoreFixture: StoreFixture {
     fn checksum_coverage(&self) -> ChecksumCoverage;
 
     /// Whether the check of the store finds something wrong with the one that was closed last.
-    fn check_finds_damage(&self) -> bool {
+    fn closed_store_fails_check(&self) -> bool {
         false
     }
 }
@@ -175,7 +175,7 @@ pub fn test_damaged_bytes(lab: &impl DamageableStoreFixture) {
             match lab.reopen_read_only().and_then(|store| StoreContent::read(&store)) {
                 Err(_) => refused += 1,
                 Ok(found) if found == sound => {}
-                Ok(_) if lab.check_finds_damage() => found_by_check += 1,
+                Ok(_) if lab.closed_store_fails_check() => found_by_check += 1,
                 Ok(found) => {
                     let is_covered = match lab.checksum_coverage() {
                         ChecksumCoverage::All => true,

@@ -125,7 +125,7 @@ impl OpenRequest<'_> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LinkedStoreRole {
     /// An external link, or a reference, leads to an object in it.
-    ExternalLink,
+    ExternalLinkOrReference,
     /// It is a source of a virtual dataset.
     VirtualSource,
 }
@@ -162,7 +162,7 @@ pub trait Maintenance {
     ///
     /// # Errors
     /// As [`Maintenance::repair`]; [`crate::Error::Unsupported`] if the store cannot do this.
-    fn reclaim_unreachable(&self, at: &Location, how: &OpenRequest<'_>) -> Result<ReclaimReport, OpenError> {
+    fn repair_and_reclaim_unreachable(&self, at: &Location, how: &OpenRequest<'_>) -> Result<ReclaimReport, OpenError> {
         let _ = (at, how);
         Err(crate::Error::Unsupported("deleting unreachable objects of such a store").into())
     }

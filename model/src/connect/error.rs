@@ -60,7 +60,7 @@ pub enum OpenError {
     Setting(#[from] SettingError),
     /// Options were given for a connector that is not in the registry.
     #[error("there are options for the store {connector:?}, which is not registered; the stores are {}", known.join(", "))]
-    UnknownConnector {
+    OptionsForUnknownConnector {
         /// The connector's name.
         connector: &'static str,
         /// The connectors that there are.

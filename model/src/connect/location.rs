@@ -11,7 +11,7 @@
 //!   file, `mem://x` the store. So a text never means one thing today and another thing tomorrow.
 //! - In a URL, `%20` and the like are decoded, in the rest and in the query. In a path, a percent sign is a percent sign.
 //!
-//! Names of files in links and virtual datasets ([`Url::from_link_name`]) have no query, and nothing in them is decoded.
+//! Names of files in links and virtual datasets ([`Url::from_linked_file_name`]) have no query, and nothing in them is decoded.
 
 use std::ffi::{OsStr, OsString};
 use std::fmt;
@@ -88,7 +88,7 @@ pub fn path_from_bytes(bytes: &[u8]) -> PathBuf {
 impl Url {
     /// The URL that the name of a file in a link is, if it begins with a scheme. It has no query, and nothing in it is
     /// decoded.
-    pub fn from_link_name(name: &Name) -> Option<Self> {
+    pub fn from_linked_file_name(name: &Name) -> Option<Self> {
         let text = name.as_str()?;
         let scheme = scheme_of(text)?;
         Some(Url { text: text.to_owned(), scheme, query_start: None, is_literal: true })
@@ -364,10 +364,10 @@ mod tests {
 
     #[test]
     fn a_name_in_a_link_is_taken_as_it_is() {
-        let found = Url::from_link_name(&"mem:a%20b?x=1".into()).unwrap();
+        let found = Url::from_linked_file_name(&"mem:a%20b?x=1".into()).unwrap();
         assert_eq!(found.decoded_hier_part().unwrap(), b"a%20b?x=1");
         assert_eq!(found.query_settings().unwrap(), Settings::default());
-        assert_eq!(Url::from_link_name(&"run.h5".into()), None);
+        assert_eq!(Url::from_linked_file_name(&"run.h5".into()), None);
         assert_eq!(Url::literal("mem", "a%b").decoded_hier_part().unwrap(), b"a%b");
     }
 

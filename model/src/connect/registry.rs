@@ -18,8 +18,8 @@ pub struct ResolvedLocation {
 
 impl ConnectorRegistry {
     /// One connector, which opens every path that no other one claims.
-    pub fn new(path_connector: impl Connector) -> Self {
-        ConnectorRegistry { connectors: vec![Arc::new(path_connector)], missing: Vec::new() }
+    pub fn new(default_path_connector: impl Connector) -> Self {
+        ConnectorRegistry { connectors: vec![Arc::new(default_path_connector)], missing: Vec::new() }
     }
 
     /// No connectors, for stores that have none beneath them.
@@ -127,7 +127,7 @@ impl ConnectorRegistry {
     /// defaults. Options that `common_options` has are of every store, and are set there.
     ///
     /// # Errors
-    /// [`OpenError::Setting`] if the store does not have one of them, [`OpenError::UnknownConnector`] if typed options
+    /// [`OpenError::Setting`] if the store does not have one of them, [`OpenError::OptionsForUnknownConnector`] if typed options
     /// are for a connector that is not here; errors of the URL's query.
     pub fn resolve_options(
         &self,
@@ -139,15 +139,17 @@ impl ConnectorRegistry {
         let known = |options: &Arc<dyn ConnectorOptions>| self.connectors().any(|c| c.name() == options.connector());
         if let Some(options) = typed.iter().find(|options| !known(options)) {
             let known = self.connectors().map(Connector::name).collect();
-            return Err(OpenError::UnknownConnector { connector: options.connector(), known });
+            return Err(OpenError::OptionsForUnknownConnector { connector: options.connector(), known });
         }
         let typed = typed.iter().find(|options| options.connector() == at.connector.name());
         let mut options = typed.map_or_else(|| at.connector.options(), |options| options.clone_options());
         let mut set = |name: &str, value: &str| match common_options.as_deref_mut() {
-            Some(common) if common.setting_descriptions().iter().any(|setting| setting.name == name) => {
+            Some(common) if common.visible_setting_descriptions().iter().any(|setting| setting.name == name) => {
                 common.set(name, value).map_err(|error| error.with_connector(at.connector.name()))
             }
-            Some(common) => options.set(name, value).map_err(|error| error.with_known(common.setting_descriptions())),
+            Some(common) => {
+                options.set(name, value).map_err(|error| error.with_known(common.visible_setting_descriptions()))
+            }
             None => options.set(name, value),
         };
         for (name, value) in settings.iter() {

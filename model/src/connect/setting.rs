@@ -81,7 +81,7 @@ pub trait ConnectorOptions: Any + Send + Sync + fmt::Debug {
     fn connector(&self) -> &'static str;
 
     /// What options there are for users.
-    fn setting_descriptions(&self) -> &'static [SettingDescription];
+    fn visible_setting_descriptions(&self) -> &'static [SettingDescription];
 
     /// Sets one of them by its name.
     ///
@@ -356,7 +356,7 @@ macro_rules! settings {
                 $connector
             }
 
-            fn setting_descriptions(&self) -> &'static [$crate::SettingDescription] {
+            fn visible_setting_descriptions(&self) -> &'static [$crate::SettingDescription] {
                 const SETTINGS: &[$crate::SettingDescription] = &[$($crate::SettingDescription {
                     name: stringify!($field),
                     form: <$type as $crate::SettingValue>::FORM,
@@ -382,7 +382,7 @@ macro_rules! settings {
                 Err($crate::SettingError::Unknown {
                     connector: $connector,
                     name: name.to_owned(),
-                    known: self.setting_descriptions().iter().map(|setting| setting.name).collect(),
+                    known: self.visible_setting_descriptions().iter().map(|setting| setting.name).collect(),
                 })
             }
 
@@ -410,7 +410,7 @@ macro_rules! settings {
     (@all $own:ident; $($included_type:ty)+) => {{
         static ALL: ::std::sync::LazyLock<Vec<$crate::SettingDescription>> = ::std::sync::LazyLock::new(|| {
             let mut all = $own.to_vec();
-            $(all.extend_from_slice($crate::ConnectorOptions::setting_descriptions(
+            $(all.extend_from_slice($crate::ConnectorOptions::visible_setting_descriptions(
                 &<$included_type as ::std::default::Default>::default(),
             ));)+
             all
@@ -463,7 +463,7 @@ mod tests {
         use crate::ConnectorOptions;
         let mut one = One::default();
         assert_eq!(
-            one.setting_descriptions().iter().map(|setting| setting.name).collect::<Vec<_>>(),
+            one.visible_setting_descriptions().iter().map(|setting| setting.name).collect::<Vec<_>>(),
             ["number", "region"]
         );
         one.set("region", "there").unwrap();

@@ -134,7 +134,7 @@ fn a_url_that_is_also_the_name_of_a_file_is_refused() {
     let file = format!("mem:registry-test-{}", std::process::id());
     fs::write(&file, "").unwrap();
     let error = resolve(&registry(), &file);
-    let link = registry().resolve(&Url::from_link_name(&file.as_str().into()).unwrap().into(), Mode::Read);
+    let link = registry().resolve(&Url::from_linked_file_name(&file.as_str().into()).unwrap().into(), Mode::Read);
     fs::remove_file(&file).unwrap();
     let url = file.replacen("mem:", "mem://", 1);
     assert_eq!(
@@ -264,7 +264,11 @@ fn a_file_in_memory_has_one_writer_and_lets_only_followers_in() {
 fn links_in_memory_lead_beside_the_file_first() {
     let connector = MemoryConnector::new();
     let at = |base: &str, name: &str| {
-        let found = connector.linked_store_candidates(Some(&base.into()), &name.into(), LinkedStoreRole::ExternalLink);
+        let found = connector.linked_store_candidates(
+            Some(&base.into()),
+            &name.into(),
+            LinkedStoreRole::ExternalLinkOrReference,
+        );
         found.iter().map(ToString::to_string).collect::<Vec<_>>()
     };
     assert_eq!(at("mem:a", "b"), ["mem:b"]);

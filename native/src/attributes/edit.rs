@@ -113,7 +113,7 @@ impl NativeSession {
             )?;
             return if is_new && tracked { put_info_message(header, &info) } else { Ok(()) };
         }
-        let phase = header.prefix().attribute_phase.unwrap_or_default();
+        let phase = header.prefix().attribute_phase_change.unwrap_or_default();
         if is_new && held.len() >= phase.max_compact.into() || new.body.len() >= MESSAGE_SIZE_LIMIT {
             return self.move_attributes_to_heap(header, info, &held, (message, position), before);
         }
@@ -221,7 +221,7 @@ impl NativeSession {
         dense: &DenseAttributes,
     ) -> Result<u64> {
         let left = dense.attribute_count()?;
-        let phase = header.prefix().attribute_phase.unwrap_or_default();
+        let phase = header.prefix().attribute_phase_change.unwrap_or_default();
         if left > 0 && (left >= phase.min_dense.into() || dense.has_shared_attributes()?) {
             return Ok(left);
         }

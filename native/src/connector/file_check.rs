@@ -29,17 +29,17 @@ pub fn check(path: &Path, how: &OpenRequest<'_>, what: StoreCheckOptions) -> Res
     let options = CheckOptions {
         reports_leaks: what.find_lost_domains,
         unfilters_chunks: what.verify_data,
-        filters: Some(&*how.filter_engine),
+        filter_engine: Some(&*how.filter_engine),
         max_chunk_bytes: how.max_allocation.bytes(),
         ..CheckOptions::default()
     };
     // A file that is none of HDF5 has no structures to check.
     locate_superblock(&FileStorage::new(File::open(path).map_err(Error::io("open the file"))?))?;
     let before = is_live(path)?;
-    let mut report = check_as(path, CheckOptions { live: before, ..options })?;
+    let mut report = check_as(path, CheckOptions { may_be_live: before, ..options })?;
     // Its writer may have come just now.
     if !report.is_clean() && !before && is_live(path)? {
-        report = check_as(path, CheckOptions { live: true, ..options })?;
+        report = check_as(path, CheckOptions { may_be_live: true, ..options })?;
     }
     Ok(store_report(report))
 }
@@ -65,7 +65,7 @@ fn store_report(report: FileCheckReport) -> StoreCheckReport {
         unchecksummed_bytes: Some(report.unchecksummed_bytes),
         leak_count: report.unreachable_header_offsets.len() as u64,
         leaks: leaks.take(StoreCheckReport::MAX_FINDINGS).collect(),
-        unverifiable_chunks: report.unverified_count,
+        unverifiable_chunks: report.unverified_part_count,
         object_count: report.object_count,
         metadata_bytes: report.metadata_bytes,
         raw_bytes: report.raw_bytes,
@@ -74,7 +74,7 @@ fn store_report(report: FileCheckReport) -> StoreCheckReport {
 }
 
 fn store_finding(finding: Finding) -> StoreFinding {
-    let Finding { path, structure, offset, cause } = finding;
+    let Finding { object_path: path, structure, offset, cause } = finding;
     StoreFinding {
         object: None,
         path: Some(path).filter(|path| !path.is_empty()),

@@ -1,7 +1,7 @@
 //! A quick look for a name in the root group, in the first bytes of a file.
 
 use h5live_format::messages::{
-    AttributeInfo, AttributeMessage, Continuation, LinkInfo, LinkMessage, MessageType, SymbolTableMessage,
+    AttributeInfo, AttributeMessage, ContinuationMessage, LinkInfo, LinkMessage, MessageType, SymbolTableMessage,
 };
 use h5live_format::{
     Addr, ContinuationChunk, FirstHeaderChunk, LocalHeapPrefix, RawMessage, Superblock, Widths, decode_prefix,
@@ -64,7 +64,7 @@ impl<'a> FileHead<'a> {
             if message.kind != MessageType::CONTINUATION {
                 continue;
             }
-            let next: Continuation = message.decode(self.widths()).ok()?;
+            let next: ContinuationMessage = message.decode(self.widths()).ok()?;
             let bytes = self.bytes_from(next.addr)?.get(..usize::try_from(next.length).ok()?)?;
             let (version, attribute_order_tracked) = (prefix.version, prefix.attribute_order_tracked);
             let blank = ContinuationChunk { version, attribute_order_tracked, len: next.length, messages: Vec::new() };

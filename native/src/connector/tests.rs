@@ -29,7 +29,7 @@ fn a_url_of_a_native_file_is_a_path() {
 #[test]
 fn every_option_can_be_set_by_its_default_as_text() {
     let mut options = Native::default();
-    for setting in Native::default().setting_descriptions() {
+    for setting in Native::default().visible_setting_descriptions() {
         let text = options.get(setting.name).unwrap();
         options.set(setting.name, &text).unwrap();
         assert!(!setting.help.is_empty() && !setting.form.is_empty(), "{}", setting.name);
@@ -41,7 +41,7 @@ fn every_option_can_be_set_by_its_default_as_text() {
 fn options_that_only_stores_above_set_are_not_listed() {
     let mut options = Native::default();
     for name in ["takes_turns", "leaves_live", "left_whole"] {
-        assert!(options.setting_descriptions().iter().all(|setting| setting.name != name));
+        assert!(options.visible_setting_descriptions().iter().all(|setting| setting.name != name));
         assert_eq!(options.get(name).as_deref(), Some("no"));
         options.set(name, "yes").unwrap();
         assert_eq!(options.get(name).as_deref(), Some("yes"));
@@ -54,8 +54,11 @@ fn options_that_only_stores_above_set_are_not_listed() {
 #[test]
 fn names_in_links_are_paths_as_they_are() {
     let base = Location::from("native:/data/a.h5");
-    let found =
-        NativeConnector.linked_store_candidates(Some(&base), &"100%25:b.h5".into(), LinkedStoreRole::ExternalLink);
+    let found = NativeConnector.linked_store_candidates(
+        Some(&base),
+        &"100%25:b.h5".into(),
+        LinkedStoreRole::ExternalLinkOrReference,
+    );
     assert!(found.contains(&Location::Path("/data/100%25:b.h5".into())));
     assert_eq!(found.last(), Some(&Location::Path("100%25:b.h5".into())));
     let found = NativeConnector.linked_store_candidates(Some(&base), &"/x/b.h5".into(), LinkedStoreRole::VirtualSource);

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use h5live_cache::{DependencyKind, SpaceKind};
 use h5live_format::messages::{
-    ChunkIndexType as IndexKind, ChunkedStorage, DataspaceMessage, ExternalFile, ExternalFiles, FillValueMessage,
-    FilterPipelineMessage, LayoutClass, LayoutMessage, MAX_OLD_CHUNK_BYTES, MessageType,
+    ChunkIndexType as IndexKind, ChunkedStorage, DataspaceMessage, ExternalFileSlot, ExternalFiles, FillValueMessage,
+    FilterPipelineMessage, LayoutClass, LayoutMessage, MAX_CHUNK_BYTES_BEFORE_V5, MessageType,
 };
 use h5live_format::{
     Addr, ExtensibleArrayParameters, LibVer, LocalHeapData, LocalHeapPrefix, MessageFlags, RawMessage, StoredSelection,
@@ -201,9 +201,9 @@ fn create_chunked_storage(session: &NativeSession, spec: &DatasetSpec, dims: &[u
     }
     let bytes = dims.iter().try_fold(u64::from(spec.datatype.size()), |n, dim| n.checked_mul(*dim));
     let bytes = bytes.ok_or_else(|| Error::invalid("a chunk has less than 2^64 bytes"))?;
-    if bytes > MAX_OLD_CHUNK_BYTES && session.profile < LibVer::V200 {
+    if bytes > MAX_CHUNK_BYTES_BEFORE_V5 && session.profile < LibVer::V200 {
         return Err(Error::invalid(format!(
-            "a chunk of {bytes} bytes needs LibVer::V200: before, a chunk has at most {MAX_OLD_CHUNK_BYTES} bytes"
+            "a chunk of {bytes} bytes needs LibVer::V200: before, a chunk has at most {MAX_CHUNK_BYTES_BEFORE_V5} bytes"
         )));
     }
     let filtered = !spec.filters.is_empty();
@@ -244,7 +244,7 @@ fn create_chunked_storage(session: &NativeSession, spec: &DatasetSpec, dims: &[u
 
 /// Whether a file of this profile holds chunk indexes other than version 1 B-trees.
 fn uses_version_4_indexes(profile: LibVer, unfiltered_partial_chunks: bool, chunk_bytes: u64) -> bool {
-    profile.has_version_4_chunk_indexes() || unfiltered_partial_chunks || chunk_bytes > MAX_OLD_CHUNK_BYTES
+    profile.prefers_version_4_chunk_indexes() || unfiltered_partial_chunks || chunk_bytes > MAX_CHUNK_BYTES_BEFORE_V5
 }
 
 /// Whether a fixed array has room for every chunk that the dataset can come to have.
@@ -299,8 +299,8 @@ fn create_external_file_list(
     let mut end = 8_u64;
     let mut files = Vec::with_capacity(pieces.len());
     for piece in pieces {
-        files.push(ExternalFile { name_offset: end, offset: piece.offset, size: piece.size });
-        end += LocalHeapData::string_space_bytes(&piece.name) as u64;
+        files.push(ExternalFileSlot { name_offset: end, data_offset: piece.offset, data_size: piece.size });
+        end += LocalHeapData::padded_string_len(&piece.name) as u64;
     }
     let mut data = LocalHeapData { bytes: vec![0; end as usize] };
     for (file, piece) in files.iter().zip(pieces) {
@@ -311,5 +311,5 @@ fn create_external_file_list(
     let space = session.cache.space();
     let heap = LocalHeapPrefix { data_size: end, free_list_head: None, data: space.alloc(end, SpaceKind::Metadata)? };
     let at = space.alloc(LocalHeapPrefix::prefix_size(widths) as u64, SpaceKind::Metadata)?;
-    Ok((ExternalFiles { heap: at, files }, heap, data))
+    Ok((ExternalFiles { heap: at, slots: files }, heap, data))
 }

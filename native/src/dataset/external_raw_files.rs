@@ -38,12 +38,12 @@ pub(super) fn external_pieces(header: &CachedHeader) -> Result<Vec<ExternalPiece
     let prefix = metadata.load(message.heap, prefix_len, LocalHeapPrefix::default)?.read().clone();
     let names = metadata.load(prefix.data, prefix.data_size, LocalHeapData::default)?;
     let names = names.read();
-    let piece = |file: &h5live_format::messages::ExternalFile| {
+    let piece = |file: &h5live_format::messages::ExternalFileSlot| {
         let name = names.string_bytes(file.name_offset);
         let name = name.map_err(|source| h5live_cache::Error::Decode { at: message.heap, source })?;
-        Ok(ExternalPiece { name: Name::from(name), offset: file.offset, size: file.size })
+        Ok(ExternalPiece { name: Name::from(name), offset: file.data_offset, size: file.data_size })
     };
-    message.files.iter().map(piece).collect()
+    message.slots.iter().map(piece).collect()
 }
 
 /// The paths at which a file may be: in the folder that the environment variable names, at its own path, and beside
@@ -164,7 +164,7 @@ impl ExternalRawFiles {
 fn refuse_live_hdf5(name: &Path, path: &Path, file: &FileStorage) -> Result<()> {
     match locate_superblock(file) {
         Err(h5live_swmr::Error::NotHdf5) => Ok(()),
-        _ => match ReplacementLock::claim(path) {
+        _ => match ReplacementLock::acquire_if_exists(path) {
             Err(source) => Err(Error::RawFileIsHdf5 { file: name.to_owned(), source }),
             Ok(_) => Ok(()),
         },

@@ -42,7 +42,7 @@ pub(super) fn load_state(session: &NativeSession, header: &CachedHeader, since: 
         }
         _ => None,
     };
-    let oversized_chunks = Some(layout.version).filter(|_| !layout.chunk_size_fits_version());
+    let oversized_chunks = Some(layout.version).filter(|_| !layout.is_chunk_size_within_limit());
     Ok(DatasetState {
         read_since: since,
         spec,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use h5live_format::Addr;
-use h5live_format::messages::MAX_OLD_CHUNK_BYTES;
+use h5live_format::messages::MAX_CHUNK_BYTES_BEFORE_V5;
 use h5live_model::DatasetSpec;
 
 use super::layout::NativeLayout;
@@ -47,7 +47,7 @@ impl DatasetState {
         let bytes = self.spec.chunk_bytes_or_total().map_or_else(|| "more than 2^64".into(), |bytes| bytes.to_string());
         Error::invalid(format!(
             "a chunk of {bytes} bytes cannot be written: a layout message of version {version} allows \
-             {MAX_OLD_CHUNK_BYTES} bytes (LibVer::V200 makes datasets with larger chunks)"
+             {MAX_CHUNK_BYTES_BEFORE_V5} bytes (LibVer::V200 makes datasets with larger chunks)"
         ))
     }
 

@@ -4,7 +4,7 @@
 //! no reader sees the object without it.
 
 use h5live_cache::{DependencyKind, Owner, SpaceKind};
-use h5live_format::messages::{Continuation, Message, MessageType, ReferenceCount};
+use h5live_format::messages::{ContinuationMessage, Message, MessageType, ReferenceCount};
 use h5live_format::{Addr, ContinuationChunk, FirstHeaderChunk, MessageFlags, ObjectHeaderPrefix, RawMessage, Width};
 use h5live_indexes::ObjectMetadataAccess;
 use smallvec::smallvec;
@@ -73,8 +73,8 @@ impl CachedHeader {
         // room.
         for _ in 0..3 {
             let area = used + sizes.message_header_bytes + unused;
-            prefix.messages_size = area as u64;
-            prefix.size_width = match area {
+            prefix.first_chunk_messages_size = area as u64;
+            prefix.first_chunk_size_width = match area {
                 0..=0xff => Width::ONE,
                 0x100..=0xffff => Width::TWO,
                 _ => Width::FOUR,
@@ -83,7 +83,7 @@ impl CachedHeader {
         }
         let last = usize::from(matches!(room, ReservedHeaderSpace::BeforeLast(_)));
         messages.insert(messages.len().saturating_sub(last), RawMessage::unused(unused));
-        prefix.message_count = u16::try_from(messages.len()).unwrap_or(u16::MAX);
+        prefix.version_1_message_count = u16::try_from(messages.len()).unwrap_or(u16::MAX);
         let addr = cache.space().alloc(prefix.first_chunk_len(), SpaceKind::Metadata)?;
         let metadata = ObjectMetadataAccess::new(cache.clone(), Owner::new(addr));
         let first = cache.insert_entry(addr, metadata.owner(), FirstHeaderChunk { prefix, messages });
@@ -244,7 +244,7 @@ impl CachedHeader {
         };
         let chunk = self.metadata.create(length, chunk)?;
         let continuation =
-            self.encode_message(&Continuation { addr: chunk.addr(), length }, MessageFlags::default())?;
+            self.encode_message(&ContinuationMessage { addr: chunk.addr(), length }, MessageFlags::default())?;
         self.metadata
             .cache()
             .add_dependency(last.dependency_node(), &chunk, DependencyKind::Continuation)
@@ -271,19 +271,19 @@ impl CachedHeader {
     /// As [`CachedHeader::add_message`].
     pub fn change_link_count(&mut self, change: i32) -> Result<()> {
         let count = match (self.get_message::<ReferenceCount>()?, self.prefix.version) {
-            (Some(message), _) => message.links,
-            (None, 1) => self.prefix.reference_count,
+            (Some(message), _) => message.hard_link_count,
+            (None, 1) => self.prefix.version_1_reference_count,
             (None, _) => 1,
         };
         let count = count.saturating_add_signed(change);
         if self.prefix.version == 1 {
-            self.prefix.reference_count = count;
+            self.prefix.version_1_reference_count = count;
             if let HeaderChunk::First(first) = &self.chunks[0] {
-                first.update(|first| first.prefix.reference_count = count);
+                first.update(|first| first.prefix.version_1_reference_count = count);
             }
             return Ok(());
         }
-        self.set_message(&ReferenceCount { links: count })
+        self.set_message(&ReferenceCount { hard_link_count: count })
     }
 
     /// Reduces the header to an empty first chunk. A reader that still has the object open finds that it is deleted.
@@ -293,13 +293,13 @@ impl CachedHeader {
             match chunk {
                 HeaderChunk::First(first) => first.update(|first| {
                     let frame = self.message_sizes().message_header_bytes;
-                    let mut left = usize::try_from(first.prefix.messages_size).unwrap_or(0);
+                    let mut left = usize::try_from(first.prefix.first_chunk_messages_size).unwrap_or(0);
                     first.messages.clear();
                     while let Some(room) = left.checked_sub(frame) {
                         first.messages.push(RawMessage::unused(room.min(MAX_NIL_BYTES)));
                         left = room - room.min(MAX_NIL_BYTES);
                     }
-                    first.prefix.message_count = u16::try_from(first.messages.len()).unwrap_or(u16::MAX);
+                    first.prefix.version_1_message_count = u16::try_from(first.messages.len()).unwrap_or(u16::MAX);
                 }),
                 HeaderChunk::Next(chunk) => self.metadata.free_structure(chunk.addr(), chunk.read().len),
             }
@@ -327,11 +327,11 @@ impl CachedHeader {
         }
         let count: usize = self.chunks.iter().map(|chunk| chunk.with_messages(<[RawMessage]>::len)).sum();
         let count = u16::try_from(count).unwrap_or(u16::MAX);
-        if std::mem::replace(&mut self.prefix.message_count, count) == count {
+        if std::mem::replace(&mut self.prefix.version_1_message_count, count) == count {
             return;
         }
         if let HeaderChunk::First(first) = &self.chunks[0] {
-            first.update(|first| first.prefix.message_count = self.prefix.message_count);
+            first.update(|first| first.prefix.version_1_message_count = self.prefix.version_1_message_count);
         }
     }
 

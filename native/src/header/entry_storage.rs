@@ -5,7 +5,7 @@ use h5live_model::{CreationOrder, LinkOrAttributeStorageSpec};
 
 /// How an object keeps its attributes.
 pub(super) fn attribute_storage(prefix: &ObjectHeaderPrefix) -> LinkOrAttributeStorageSpec {
-    let AttributePhaseChange { max_compact, min_dense } = prefix.attribute_phase.unwrap_or_default();
+    let AttributePhaseChange { max_compact, min_dense } = prefix.attribute_phase_change.unwrap_or_default();
     LinkOrAttributeStorageSpec {
         order: creation_order(prefix.attribute_order_tracked, prefix.attribute_order_indexed),
         max_compact,

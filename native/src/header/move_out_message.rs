@@ -1,7 +1,7 @@
 //! Taking all links or attributes out of a header when they move elsewhere: readers see them in one place or the other.
 
 use h5live_cache::DependencyKind;
-use h5live_format::messages::{Continuation, MessageType};
+use h5live_format::messages::{ContinuationMessage, MessageType};
 use h5live_format::{ContinuationChunk, RawMessage};
 
 use super::edit::{continuation_room, find_unused_room, merge_unused_messages, put_in_unused_space};
@@ -86,7 +86,7 @@ impl CachedHeader {
         let attribute_order_tracked = self.prefix.attribute_order_tracked;
         let chunk = ContinuationChunk { version, attribute_order_tracked, len, messages: moving };
         let chunk = self.metadata.create(len, chunk)?;
-        let continuation = Continuation { addr: chunk.addr(), length: len };
+        let continuation = ContinuationMessage { addr: chunk.addr(), length: len };
         let continuation = self.encode_message(&continuation, Default::default())?;
         let first = self.chunks[0].clone();
         self.metadata

@@ -85,7 +85,7 @@ impl NativeSession {
         let creation_order = info.next_creation_order;
         info.next_creation_order = creation_order.map(|next| next.saturating_add(1));
         let character_set = if name.is_ascii() { CharacterSet::Ascii } else { CharacterSet::Utf8 };
-        let link = LinkMessage { name: name.clone(), character_set, creation_order, value };
+        let link = LinkMessage { name: name.clone(), name_character_set: character_set, creation_order, value };
         if info.is_dense() {
             let dense = DenseLinks::open_for_writing(self, header, &info);
             dense.add_flush_parent(header)?;
@@ -95,7 +95,7 @@ impl NativeSession {
         } else {
             let message = header.encode_message(&link, MessageFlags::default())?;
             let held = LinkStorage::list_compact_links(header)?;
-            let phase = header.get_message::<GroupInfo>()?.and_then(|info| info.phase).unwrap_or_default();
+            let phase = header.get_message::<GroupInfo>()?.and_then(|info| info.link_phase_change).unwrap_or_default();
             if held.len() >= phase.max_compact.into() || message.body.len() >= MESSAGE_SIZE_LIMIT {
                 let dense = DenseLinks::create_empty(self, header, &mut info)?;
                 dense.add_flush_parent(header)?;
@@ -130,7 +130,7 @@ impl NativeSession {
                 LinkTarget::Hard(id) => LinkValue::Hard(self.header_addr_of(id)?),
                 _ => return Err(header.damaged_error("symbol tables hold hard and soft links")),
             };
-            Ok(LinkMessage { name, character_set: CharacterSet::Ascii, creation_order: None, value })
+            Ok(LinkMessage { name, name_character_set: CharacterSet::Ascii, creation_order: None, value })
         });
         let links = links.collect::<Result<Vec<_>>>()?;
         let mut info = LinkInfo::default();
@@ -191,7 +191,7 @@ impl NativeSession {
     /// Moves dense links to the header if few are left, and returns how many there are.
     fn move_links_to_header(&self, header: &mut CachedHeader, info: &mut LinkInfo, dense: &DenseLinks) -> Result<u64> {
         let left = dense.link_count()?;
-        let phase = header.get_message::<GroupInfo>()?.and_then(|info| info.phase).unwrap_or_default();
+        let phase = header.get_message::<GroupInfo>()?.and_then(|info| info.link_phase_change).unwrap_or_default();
         if left > 0 && left >= phase.min_dense.into() {
             return Ok(left);
         }

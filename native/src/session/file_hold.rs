@@ -99,7 +99,7 @@ impl FileHold {
         self.checked_at.store(NEVER_CHECKED, Ordering::Relaxed);
         self.opened_file.check_path_and_len(min_file_len)?;
         if self.has_liveness_lock && !self.lock.is_liveness_locked() {
-            return Err(SwmrError::LockLost.into());
+            return Err(SwmrError::LivenessLockLost.into());
         }
         self.checked_at.store(nanos(now), Ordering::Relaxed);
         Ok(())
@@ -112,8 +112,8 @@ impl FileHold {
     /// If the system does not release the lock, or has no lock that shows a live writer.
     pub fn adjust_lock_for_readers(&self, has_generations: bool) -> Result<()> {
         match has_generations {
-            true => self.lock.acquire_generation_lock().map_err(Error::io("show readers that they can follow")),
-            false => self.lock.release_flock_for_readers().map_err(Error::io("unlock the file")),
+            true => self.lock.acquire_generation_writer_lock().map_err(Error::io("show readers that they can follow")),
+            false => self.lock.release_flock_close_if_local().map_err(Error::io("unlock the file")),
         }
     }
 
@@ -140,7 +140,7 @@ impl FileHold {
         if self.lock.is_writer_waiting() {
             return Ok(());
         }
-        let locked = self.lock.try_lock(LockKind::Shared).map_err(Error::io("lock the file"))?;
+        let locked = self.lock.try_flock(LockKind::Shared).map_err(Error::io("lock the file"))?;
         if locked == LockAttempt::Acquired && version >= 3 {
             self.let_swmr_writers_through();
         }
@@ -170,7 +170,7 @@ impl FileHold {
     pub fn release_file(&self, has_generation_lock: bool) -> Result<()> {
         self.lock.release_liveness_lock();
         if has_generation_lock {
-            self.lock.release_generation_lock().map_err(Error::io("unlock the file"))?;
+            self.lock.release_generation_writer_lock().map_err(Error::io("unlock the file"))?;
         }
         self.lock.release_flock_and_close().map_err(Error::io("unlock the file"))
     }

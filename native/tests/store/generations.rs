@@ -196,7 +196,7 @@ fn a_repaired_file_ends_where_it_did() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("live.h5");
         die(&path, profile, 5);
-        assert!(repair(&path, &OpenOptions::default()).unwrap().changed());
+        assert!(repair(&path, &OpenOptions::default()).unwrap().has_diagnosis_changed());
         let found = diagnose_open_state(&path).unwrap();
         assert_eq!((found.open_state, found.length), (FileOpenState::Closed, found.announced_length));
         assert_eq!(rows(&dataset(&open(&path, Mode::Read).unwrap(), "data")), 5);

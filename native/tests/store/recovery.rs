@@ -111,7 +111,7 @@ fn a_repaired_file_is_as_one_that_was_closed() {
         assert_eq!(done.after.open_state, FileOpenState::Closed);
         assert_eq!(done.after.length, done.after.announced_length);
         assert!(done.after.length <= clean, "{} of {clean}", done.after.length);
-        assert!(!done.after.needs_repair() && !repair(&path, &OpenOptions::default()).unwrap().changed());
+        assert!(!done.after.needs_repair() && !repair(&path, &OpenOptions::default()).unwrap().has_diagnosis_changed());
         let file = NativeFile::open(&path, &options(Mode::Read)).unwrap();
         check(&file, "one", 200);
         check(&file, "two", 200);

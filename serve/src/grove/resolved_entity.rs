@@ -39,7 +39,7 @@ fn leads_nowhere(error: &Error) -> bool {
         ErrorKind::Store(ModelError::NotFound(_) | ModelError::NoObject(_) | ModelError::WrongKind { .. })
         | ErrorKind::TooManyLinksInPath
         | ErrorKind::UserDefinedLink(_)
-        | ErrorKind::NoExternalFile(_)
+        | ErrorKind::MissingLinkedFile(_)
         | ErrorKind::OtherFile(_) => true,
         ErrorKind::Open(open) => matches!(**open, OpenError::LinkRefused { .. }),
         _ => false,

@@ -239,7 +239,7 @@ fn find(object: &Object, name: &str) -> Result<Attribute, Fault> {
         _ => return Err(not_found(format!("There is no attribute {name:?}"))),
     };
     match found {
-        Err(error) if error.is_not_found() => {
+        Err(error) if error.is_not_found_in_file() => {
             // A name that is not UTF-8 is shown with something else in place of some of its bytes.
             let all = match name.contains(char::REPLACEMENT_CHARACTER) {
                 true => attributes_of(object)?,

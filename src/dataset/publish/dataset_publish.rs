@@ -58,11 +58,13 @@ impl Dataset {
     /// ```
     ///
     /// # Errors
-    /// [`ErrorKind::PublishOrder`](crate::ErrorKind::PublishOrder) if `earlier` is itself published after this dataset,
+    /// [`ErrorKind::InvalidPublishOrder`](crate::ErrorKind::InvalidPublishOrder) if `earlier` is itself published after this dataset,
     /// or is of another file.
     pub fn publish_after(&self, earlier: &Dataset) -> Result<()> {
         if !Arc::ptr_eq(self.file().shared(), earlier.file().shared()) {
-            return Err(self.file().error(Some(self.path()), ErrorKind::PublishOrder("they are in different files")));
+            return Err(self
+                .file()
+                .error(Some(self.path()), ErrorKind::InvalidPublishOrder("they are in different files")));
         }
         self.add_earlier_dataset(earlier)
     }
@@ -84,11 +86,11 @@ impl Dataset {
     }
 
     pub(crate) fn add_earlier_dataset(&self, earlier: &Dataset) -> Result<()> {
-        match PublishOrder::put_before(&earlier.core, &self.core) {
+        match PublishOrder::try_put_before(&earlier.core, &self.core) {
             true => Ok(()),
-            false => {
-                Err(self.file.error(Some(&self.path), ErrorKind::PublishOrder("it is itself published after this one")))
-            }
+            false => Err(self
+                .file
+                .error(Some(&self.path), ErrorKind::InvalidPublishOrder("it is itself published after this one"))),
         }
     }
 

@@ -51,7 +51,7 @@ impl<T: InPublishOrder> PublishOrder<T> {
     }
 
     /// Those that are seen before this one.
-    pub fn earlier(&self) -> Vec<Arc<T>> {
+    pub fn directly_earlier(&self) -> Vec<Arc<T>> {
         self.0.lock().iter().flat_map(|place| place.earlier.values()).cloned().collect()
     }
 
@@ -68,7 +68,7 @@ impl<T: InPublishOrder> PublishOrder<T> {
     }
 
     /// From now on `earlier` is seen before `later`. Returns `false` if the opposite order exists already.
-    pub fn put_before(earlier: &Arc<T>, later: &Arc<T>) -> bool {
+    pub fn try_put_before(earlier: &Arc<T>, later: &Arc<T>) -> bool {
         let _one_at_a_time = ORDERING.lock();
         let Some(raised) = ranks_after(later, earlier) else { return false };
         raised.into_iter().for_each(|(one, rank)| one.publish_order().change(|place| place.rank = rank));
@@ -143,7 +143,7 @@ mod tests {
                 return true;
             }
             if seen.insert(next.0) {
-                left.extend(next.1.earlier());
+                left.extend(next.1.directly_earlier());
             }
         }
         false
@@ -161,7 +161,7 @@ mod tests {
         for _ in 0..400 {
             let (earlier, later) = (&all[next()], &all[next()]);
             let closes_circle = comes_after(earlier, later);
-            assert_eq!(PublishOrder::put_before(earlier, later), !closes_circle);
+            assert_eq!(PublishOrder::try_put_before(earlier, later), !closes_circle);
             refused += u32::from(closes_circle);
             if next() == 0 {
                 PublishOrder::remove_from_order(&*all[next()]);
@@ -174,9 +174,11 @@ mod tests {
     fn a_ladder_of_many_steps_takes_no_more_than_its_rungs() {
         let all = numbered(20_000);
         for step in all.windows(3) {
-            assert!(PublishOrder::put_before(&step[0], &step[1]) && PublishOrder::put_before(&step[0], &step[2]));
+            assert!(
+                PublishOrder::try_put_before(&step[0], &step[1]) && PublishOrder::try_put_before(&step[0], &step[2])
+            );
         }
-        assert!(!PublishOrder::put_before(&all[19_999], &all[0]));
+        assert!(!PublishOrder::try_put_before(&all[19_999], &all[0]));
         all.iter().for_each(|one| PublishOrder::remove_from_order(&**one));
         assert!(all.iter().all(|one| Arc::strong_count(one) == 1 && !one.1.has_earlier()));
     }

@@ -81,7 +81,7 @@ impl Dataset {
     /// Reads the elements of a selection into a buffer that has a place for each.
     ///
     /// # Errors
-    /// [`ErrorKind::Selection`] if the selection does not fit, [`ErrorKind::Length`] if the buffer does not,
+    /// [`ErrorKind::Selection`] if the selection does not fit, [`ErrorKind::ElementCount`] if the buffer does not,
     /// [`ErrorKind::Convert`] if elements cannot be of type `T`, [`ErrorKind::Filter`] or [`ErrorKind::Store`] if
     /// they cannot be read.
     pub fn read_into<T: H5Type>(&self, selection: impl Select, values: &mut [T]) -> Result<()> {
@@ -340,6 +340,6 @@ impl Dataset {
     /// # Ok::<(), h5live::Error>(())
     /// ```
     pub fn follow<T: H5Type>(&self) -> DatasetFollower<T> {
-        DatasetFollower::new(self.clone().tolerate_busy_sources())
+        DatasetFollower::new(self.clone().ignore_busy_sources_in_extent())
     }
 }

@@ -134,8 +134,8 @@ impl<T: H5Type> DatasetFollower<T> {
     ///
     /// # Errors
     /// As those of the iterator.
-    pub fn poll_rows(&mut self, longest: Duration) -> Result<Option<Range<u64>>> {
-        let timeout = self.timeout.replace(longest);
+    pub fn poll_rows(&mut self, max_wait: Duration) -> Result<Option<Range<u64>>> {
+        let timeout = self.timeout.replace(max_wait);
         let known = self.rows().ok().filter(|rows| *rows > self.next);
         let found = known.map_or_else(|| self.wait_for_rows(), |rows| Ok(Some(rows)));
         self.timeout = timeout;

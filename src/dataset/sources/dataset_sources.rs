@@ -303,7 +303,7 @@ fn end_of_elements(slab: &Hyperslab, dim: usize, elements: u64) -> Option<u64> {
 /// Whether an error says that a path in a file leads to nothing: a name on the way is not there, or a file to which a link
 /// on the way leads.
 fn leads_to_nothing(error: &Error) -> bool {
-    matches!(error.kind(), ErrorKind::Store(model::Error::NotFound(_)) | ErrorKind::NoExternalFile(_))
+    matches!(error.kind(), ErrorKind::Store(model::Error::NotFound(_)) | ErrorKind::MissingLinkedFile(_))
 }
 
 /// The dataset of a source in its file; `None` if one of them is not there.

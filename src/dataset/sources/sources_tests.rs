@@ -124,7 +124,7 @@ fn links_and_pieces_lead_to_other_files() {
     assert!(data.file().name().ends_with("other.h5"));
     let round = data.file().group("/back").unwrap();
     assert!(round.file().name().ends_with("first.h5"));
-    assert!(matches!(first.group("gone").unwrap_err().kind(), ErrorKind::NoExternalFile(_)));
+    assert!(matches!(first.group("gone").unwrap_err().kind(), ErrorKind::MissingLinkedFile(_)));
 
     let memory = File::in_memory();
     let path = at("other.h5");

@@ -70,7 +70,7 @@ impl Dataset {
     ///
     /// # Errors
     /// [`ErrorKind::Selection`](crate::ErrorKind::Selection) if the selection does not fit,
-    /// [`ErrorKind::Length`](crate::ErrorKind::Length) if there are more or fewer values,
+    /// [`ErrorKind::ElementCount`](crate::ErrorKind::ElementCount) if there are more or fewer values,
     /// [`ErrorKind::Convert`](crate::ErrorKind::Convert) if the file's type cannot hold them,
     /// [`ErrorKind::Filter`](crate::ErrorKind::Filter) or [`ErrorKind::Store`](crate::ErrorKind::Store) if they cannot be
     /// written.

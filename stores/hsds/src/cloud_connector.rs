@@ -234,7 +234,7 @@ impl Maintenance for HsdsCloudConnector {
         HsdsCloudConnector::open_for_upkeep(at, &maintenance::with_mode(how, Mode::Write))?.repair(before)
     }
 
-    fn reclaim_unreachable(&self, at: &Location, how: &OpenRequest<'_>) -> Result<ReclaimReport, OpenError> {
+    fn repair_and_reclaim_unreachable(&self, at: &Location, how: &OpenRequest<'_>) -> Result<ReclaimReport, OpenError> {
         HsdsCloudConnector::open_for_upkeep(at, &maintenance::with_mode(how, Mode::Write))?.reclaim()
     }
 

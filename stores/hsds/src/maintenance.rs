@@ -33,7 +33,7 @@ pub(crate) fn diagnosis(session: &HsdsSession) -> h5live_model::Result<FileDiagn
         superblock_version: None,
         length,
         announced_length: length,
-        readers: Vec::new(),
+        other_readers: Vec::new(),
     })
 }
 
@@ -91,7 +91,7 @@ impl UpkeepTarget {
                     superblock_version: None,
                     length,
                     announced_length: length,
-                    readers: Vec::new(),
+                    other_readers: Vec::new(),
                 }
             }
         };
@@ -195,7 +195,7 @@ impl Maintenance for HsdsFolderConnector {
         HsdsFolderConnector::open_for_upkeep(at, &with_mode(how, Mode::Write))?.repair(before)
     }
 
-    fn reclaim_unreachable(&self, at: &Location, how: &OpenRequest<'_>) -> Result<ReclaimReport, OpenError> {
+    fn repair_and_reclaim_unreachable(&self, at: &Location, how: &OpenRequest<'_>) -> Result<ReclaimReport, OpenError> {
         HsdsFolderConnector::open_for_upkeep(at, &with_mode(how, Mode::Write))?.reclaim()
     }
 

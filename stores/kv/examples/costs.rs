@@ -24,7 +24,7 @@ fn open(folder: &Path, mode: Mode, checksums: bool) -> Result<KvStore> {
         root: ObjectSpec::group(),
         durability: DurabilitySupport::OnRequest,
         max_allocation: AllocationLimit::default(),
-        unfilter: Arc::new(NoFilters),
+        filter_engine: Arc::new(NoFilters),
         max_uncommitted_bytes: KvOpenRequest::DEFAULT_MAX_UNCOMMITTED_BYTES,
         blob_id_seed: 1,
         checksum_new_container: checksums,

@@ -50,7 +50,7 @@ struct PieceRun {
 
 /// A stored chunk.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct StoredChunkRecord {
+pub struct KvStoredChunk {
     /// The position in the grid.
     pub coord: ChunkCoord,
     /// Stored bytes.
@@ -113,7 +113,7 @@ impl ChunkRecordLayout {
         while done < len {
             let position = at + done as u64;
             let (start, within_chunk, left) = match &self.cut {
-                Some(cut) => cut.chunk_at_byte(position),
+                Some(cut) => cut.chunk_offset_and_bytes_left(position),
                 None => (self.start(coord), position, u64::MAX),
             };
             let within = (within_chunk % CHUNK_PIECE_BYTES) as usize;
@@ -151,7 +151,7 @@ fn stored_len(spec: &DatasetSpec, at: u64, bytes: &[u8]) -> usize {
 }
 
 /// Stores a whole chunk without filters.
-pub fn put_unfiltered(state: &mut KvState, id: ObjectId, spec: &DatasetSpec, coord: &ChunkCoord, bytes: &[u8]) {
+pub fn put_unfiltered_chunk(state: &mut KvState, id: ObjectId, spec: &DatasetSpec, coord: &ChunkCoord, bytes: &[u8]) {
     for run in ChunkRecordLayout::of(spec).piece_runs(coord, 0, bytes.len()) {
         let bytes = &bytes[run.of_run.clone()];
         let len = stored_len(spec, run.begin(), bytes);
@@ -163,7 +163,7 @@ pub fn put_unfiltered(state: &mut KvState, id: ObjectId, spec: &DatasetSpec, coo
 }
 
 /// Stores a chunk as filters left it.
-pub fn put_filtered(
+pub fn put_filtered_chunk(
     state: &mut KvState,
     id: ObjectId,
     spec: &DatasetSpec,
@@ -222,22 +222,22 @@ pub fn overwrite_chunk_range(
 ///
 /// # Errors
 /// [`ModelError::Store`] if the store cannot be read.
-pub fn find(
+pub fn find_chunk(
     state: &ViewWithEdits<'_>,
     id: ObjectId,
-    shape: &ChunkRecordLayout,
+    layout: &ChunkRecordLayout,
     coord: &ChunkCoord,
-) -> Result<Option<StoredChunkRecord>> {
-    let found = |size, filter_mask| StoredChunkRecord { coord: coord.clone(), size, filter_mask };
-    if shape.cut.is_some() {
-        return Ok(state.has_any(&KeySpan::from(&key::chunks(id)))?.then(|| found(shape.chunk_bytes, 0)));
+) -> Result<Option<KvStoredChunk>> {
+    let found = |size, filter_mask| KvStoredChunk { coord: coord.clone(), size, filter_mask };
+    if layout.cut.is_some() {
+        return Ok(state.has_any(&KeySpan::from(&key::chunks(id)))?.then(|| found(layout.chunk_bytes, 0)));
     }
-    if !shape.is_filtered {
-        let first = key::chunk_piece(id, &shape.start(coord), 0);
-        return Ok(state.has(first.as_bytes())?.then(|| found(shape.chunk_bytes, 0)));
+    if !layout.is_filtered {
+        let first = key::chunk_piece(id, &layout.start(coord), 0);
+        return Ok(state.has(first.as_bytes())?.then(|| found(layout.chunk_bytes, 0)));
     }
     let mut chunk = None;
-    state.with_value(shape.filtered_key(id, coord).as_bytes(), &mut |value| chunk = Some(filtered_size(value)))?;
+    state.with_value(layout.filtered_key(id, coord).as_bytes(), &mut |value| chunk = Some(filtered_size(value)))?;
     match chunk {
         Some(Some((mask, size))) => Ok(Some(found(size, mask))),
         Some(None) => Err(contradiction_error(id, "a filtered chunk has no mask of filters")),
@@ -255,7 +255,7 @@ fn filtered_size(value: &[u8]) -> Option<(u32, u64)> {
 ///
 /// # Errors
 /// [`ModelError::Store`] if the store cannot be read.
-pub fn read_stored_range(
+pub fn read_stored_chunk_range(
     state: &ViewWithEdits<'_>,
     id: ObjectId,
     spec: &DatasetSpec,
@@ -297,15 +297,15 @@ fn copy_or_zeros(from: &[u8], into: &mut [u8]) {
 ///
 /// # Errors
 /// [`ModelError::Store`] if the store cannot be read.
-pub fn for_each(
+pub fn for_each_stored_chunk(
     state: &ViewWithEdits<'_>,
     id: ObjectId,
-    shape: &ChunkRecordLayout,
-    each: &mut dyn FnMut(StoredChunkRecord) -> bool,
+    layout: &ChunkRecordLayout,
+    each: &mut dyn FnMut(KvStoredChunk) -> bool,
 ) -> Result<()> {
-    if shape.cut.is_some() {
-        let rank = shape.grid.as_ref().map_or(0, |grid| grid.chunk_dims().len());
-        find(state, id, shape, &ChunkCoord::origin(rank))?.map(each);
+    if layout.cut.is_some() {
+        let rank = layout.grid.as_ref().map_or(0, |grid| grid.chunk_dims().len());
+        find_chunk(state, id, layout, &ChunkCoord::origin(rank))?.map(each);
         return Ok(());
     }
     let mut left = KeySpan::from(&key::chunks(id));
@@ -314,14 +314,10 @@ pub fn for_each(
         state.scan(&left, &mut |key, value| {
             match (EngineKey::parse(key), filtered_size(value)) {
                 (Ok((_, RecordKey::ChunkPiece { start, piece: 0 })), _) => {
-                    found.push(StoredChunkRecord {
-                        coord: shape.coord(&start),
-                        size: shape.chunk_bytes,
-                        filter_mask: 0,
-                    });
+                    found.push(KvStoredChunk { coord: layout.coord(&start), size: layout.chunk_bytes, filter_mask: 0 });
                 }
                 (Ok((_, RecordKey::FilteredChunk { start })), Some((filter_mask, size))) => {
-                    found.push(StoredChunkRecord { coord: shape.coord(&start), size, filter_mask });
+                    found.push(KvStoredChunk { coord: layout.coord(&start), size, filter_mask });
                 }
                 (Ok(_), _) => {}
                 (Err(error), _) => failure = Some(error),
@@ -344,7 +340,7 @@ pub fn for_each(
 ///
 /// # Errors
 /// [`ModelError::Store`] if a chunk cannot be read or decoded.
-pub fn for_each_decoded(
+pub fn for_each_decoded_chunk(
     state: &ViewWithEdits<'_>,
     id: ObjectId,
     spec: &DatasetSpec,
@@ -353,13 +349,13 @@ pub fn for_each_decoded(
 ) -> Result<()> {
     let shape = ChunkRecordLayout::of(spec);
     let (mut chunks, mut failure) = (Vec::new(), None);
-    for_each(state, id, &shape, &mut |chunk| {
+    for_each_stored_chunk(state, id, &shape, &mut |chunk| {
         chunks.push(chunk);
         true
     })?;
     for chunk in chunks {
         let mut bytes = limit.zeroed(chunk.size)?;
-        read_stored_range(state, id, spec, (&chunk.coord, 0), &mut bytes)?;
+        read_stored_chunk_range(state, id, spec, (&chunk.coord, 0), &mut bytes)?;
         if shape.is_filtered && !shape.is_unfiltered_edge(spec, &chunk.coord) {
             let decoded = unfilter.unfilter(&spec.filters, chunk.filter_mask, bytes, shape.chunk_bytes);
             bytes = match decoded {

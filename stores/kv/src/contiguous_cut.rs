@@ -49,7 +49,7 @@ impl ContiguousChunking {
 
     /// The chunk that has the byte at `position` of the dataset: its first element (`[rank]`), where in it the byte is,
     /// and how many bytes from there on are in the same chunk.
-    pub fn chunk_at_byte(&self, position: u64) -> (Vec<u64>, u64, u64) {
+    pub fn chunk_offset_and_bytes_left(&self, position: u64) -> (Vec<u64>, u64, u64) {
         let (mut outer, in_row) = (position / self.row, position % self.row);
         let (number, within) = (in_row / self.chunk, in_row % self.chunk);
         let mut start = vec![0; self.before.len()];

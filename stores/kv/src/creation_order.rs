@@ -8,7 +8,7 @@ use h5live_model::{ObjectId, Result};
 use crate::engine::KeySpan;
 use crate::error::damaged_object_error;
 use crate::layout::value::encode_u64;
-use crate::layout::{EngineKey, KeyRange, RecordKey, key};
+use crate::layout::{EngineKey, EngineKeyRange, RecordKey, key};
 use crate::state::{KvState, read_number};
 
 /// Which order of an object.
@@ -47,13 +47,13 @@ impl LinksOrAttributes {
 
     fn name_at(self, object: ObjectId, rank: u64) -> EngineKey {
         match self {
-            LinksOrAttributes::Links => key::link_name_at(object, rank),
-            LinksOrAttributes::Attributes => key::attribute_name_at(object, rank),
+            LinksOrAttributes::Links => key::link_name_at_rank(object, rank),
+            LinksOrAttributes::Attributes => key::attribute_name_at_rank(object, rank),
         }
     }
 
     /// The keys of the names by their rank.
-    pub fn names_by_rank_range(self, object: ObjectId) -> KeyRange {
+    pub fn names_by_rank_range(self, object: ObjectId) -> EngineKeyRange {
         match self {
             LinksOrAttributes::Links => key::links_by_creation_order(object),
             LinksOrAttributes::Attributes => key::attribute_names_by_creation_order(object),
@@ -79,7 +79,7 @@ pub fn append_to_creation_order(
     state.put(&next_key, encode_u64(position + 1));
     state.put(&of.name_at(object, count), name);
     if let Some(target) = target {
-        state.put(&key::link_target_at(object, count), target);
+        state.put(&key::link_target_at_rank(object, count), target);
     }
     Ok(position)
 }
@@ -100,13 +100,13 @@ pub fn remove_from_creation_order(
     for rank in rank..count.saturating_sub(1) {
         move_up(state, of.name_at(object, rank + 1), &of.name_at(object, rank))?;
         if of == LinksOrAttributes::Links {
-            move_up(state, key::link_target_at(object, rank + 1), &key::link_target_at(object, rank))?;
+            move_up(state, key::link_target_at_rank(object, rank + 1), &key::link_target_at_rank(object, rank))?;
         }
     }
     let last = count.saturating_sub(1);
     state.delete(&of.name_at(object, last));
     if of == LinksOrAttributes::Links {
-        state.delete(&key::link_target_at(object, last));
+        state.delete(&key::link_target_at_rank(object, last));
     }
     state.put(&count_key, encode_u64(last));
     Ok(())
@@ -125,7 +125,7 @@ fn rank_of(state: &KvState, of: LinksOrAttributes, object: ObjectId, name: &[u8]
     state.view_with_edits().for_each_reentrant(
         &KeySpan::from(&of.names_by_rank_range(object)),
         |key, value| -> Result<bool> {
-            if let RecordKey::LinkNameAt(rank) | RecordKey::AttributeNameAt(rank) =
+            if let RecordKey::LinkNameAtRank(rank) | RecordKey::AttributeNameAtRank(rank) =
                 EngineKey::parse(key).map_err(damaged_object_error(object))?.1
                 && value == name
             {

@@ -9,7 +9,7 @@ use h5live_model::{
     read_block_by_runs, read_chunks_sequentially,
 };
 
-use crate::chunk_records::{self, ChunkRecordLayout, StoredChunkRecord};
+use crate::chunk_records::{self, ChunkRecordLayout, KvStoredChunk};
 use crate::engine::{View, ViewWithEdits};
 use crate::error::damaged_object_error;
 use crate::last_decoded_spec::LastDecodedSpec;
@@ -150,13 +150,15 @@ impl KvDataset {
     fn put(&self, state: &mut KvState, spec: &DatasetSpec, write: &ChunkWrite<'_>) -> Result<()> {
         match *write {
             ChunkWrite::Whole { coord, filter_mask, bytes } if !spec.filters.is_empty() => {
-                chunk_records::put_filtered(state, self.id, spec, coord, filter_mask, bytes);
+                chunk_records::put_filtered_chunk(state, self.id, spec, coord, filter_mask, bytes);
             }
-            ChunkWrite::Whole { coord, bytes, .. } => chunk_records::put_unfiltered(state, self.id, spec, coord, bytes),
+            ChunkWrite::Whole { coord, bytes, .. } => {
+                chunk_records::put_unfiltered_chunk(state, self.id, spec, coord, bytes)
+            }
             ChunkWrite::AlongFirstDim { first, size, bytes } => {
                 let at = first.scaled().first().copied().unwrap_or_default();
                 for (at, chunk) in (at..).zip(bytes.chunks(size.max(1))) {
-                    chunk_records::put_unfiltered(state, self.id, spec, &first.with_index(0, at), chunk);
+                    chunk_records::put_unfiltered_chunk(state, self.id, spec, &first.with_index(0, at), chunk);
                 }
             }
             ChunkWrite::ByteRange { coord, at, bytes, .. } => {
@@ -185,7 +187,7 @@ impl KvDataset {
         Ok(())
     }
 
-    fn stored(&self, chunk: StoredChunkRecord) -> StoredChunk {
+    fn stored(&self, chunk: KvStoredChunk) -> StoredChunk {
         StoredChunk { coord: chunk.coord, file_offset: None, size: chunk.size, filter_mask: chunk.filter_mask }
     }
 }
@@ -203,19 +205,23 @@ impl ChunkStore for KvDataset {
 
     fn locate(&self, coord: &ChunkCoord) -> Result<Option<StoredChunk>> {
         self.read_state(|state, spec| {
-            let found = chunk_records::find(state, self.id, &ChunkRecordLayout::of(spec), coord)?;
+            let found = chunk_records::find_chunk(state, self.id, &ChunkRecordLayout::of(spec), coord)?;
             Ok(found.map(|chunk| self.stored(chunk)))
         })
     }
 
     fn for_each_chunk(&self, each: &mut dyn FnMut(StoredChunk) -> bool) -> Result<()> {
         self.read_state(|state, spec| {
-            chunk_records::for_each(state, self.id, &ChunkRecordLayout::of(spec), &mut |chunk| each(self.stored(chunk)))
+            chunk_records::for_each_stored_chunk(state, self.id, &ChunkRecordLayout::of(spec), &mut |chunk| {
+                each(self.stored(chunk))
+            })
         })
     }
 
     fn read(&self, chunk: &StoredChunk, at: u64, into: &mut [u8]) -> Result<()> {
-        self.read_state(|state, spec| chunk_records::read_stored_range(state, self.id, spec, (&chunk.coord, at), into))
+        self.read_state(|state, spec| {
+            chunk_records::read_stored_chunk_range(state, self.id, spec, (&chunk.coord, at), into)
+        })
     }
 
     fn read_block(&self, chunk: &StoredChunk, start: &[u64], count: &[u64], into: &mut [u8]) -> Result<()> {
@@ -236,7 +242,7 @@ impl ChunkStore for KvDataset {
         let seen = self.seen.read();
         let key = ChunkRecordLayout::of(&seen.spec).single_piece_key(self.id, &chunk.coord);
         let (Some(view), Some(key)) = (&seen.view, key) else { return Ok(None) };
-        Ok(view.share_prefix(key.as_bytes(), len)?)
+        Ok(view.share_value_prefix(key.as_bytes(), len)?)
     }
 
     fn write(&self, batch: &ChunkBatch<'_>) -> Result<()> {

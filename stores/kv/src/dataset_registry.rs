@@ -28,7 +28,7 @@ impl DatasetRegistry {
     ///
     /// # Errors
     /// [`h5live_model::Error::NoObject`], [`h5live_model::Error::WrongKind`], [`h5live_model::Error::Closed`].
-    pub fn open(&self, session: &Arc<KvSession>, id: ObjectId) -> Result<Arc<KvDataset>> {
+    pub fn get_or_open(&self, session: &Arc<KvSession>, id: ObjectId) -> Result<Arc<KvDataset>> {
         session.check_open()?;
         let OpenDatasets { by_id, last_decoded } = &mut *self.0.lock();
         if let Some(dataset) = by_id.get(&id).and_then(Weak::upgrade) {

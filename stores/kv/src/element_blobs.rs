@@ -23,16 +23,16 @@ pub enum BlobReference {
     Damaged(RecordFormatError),
 }
 
-/// Calls `each` with each use of a blob by `elements` of a type. If it returns `true`, what the blob itself leads to
-/// follows. `each` may call the store.
+/// Calls `each_then_descend` with each use of a blob by `elements` of a type. If it returns `true`, what the blob itself leads to
+/// follows. `each_then_descend` may call the store.
 ///
 /// # Errors
-/// [`h5live_model::Error::Store`] if the store cannot be read, and those of `each`.
+/// [`h5live_model::Error::Store`] if the store cannot be read, and those of `each_then_descend`.
 pub fn walk_blob_references(
     state: &ViewWithEdits<'_>,
     datatype: &Datatype,
     elements: &[u8],
-    each: &mut dyn FnMut(BlobReference) -> Result<bool>,
+    each_then_descend: &mut dyn FnMut(BlobReference) -> Result<bool>,
 ) -> Result<()> {
     let size = datatype.size() as usize;
     if !datatype.has_vlen_or_references() || size == 0 {
@@ -46,26 +46,31 @@ pub fn walk_blob_references(
                 match VarLenBlobRef::decode(element) {
                     Ok(stored) if stored.has_blob() => {
                         let (id, bytes) = (stored.blob, u64::from(stored.element_count) * base);
-                        if each(BlobReference::Blob { id, bytes })? && t.base.has_vlen_or_references() {
+                        if each_then_descend(BlobReference::Blob { id, bytes })? && t.base.has_vlen_or_references() {
                             let inner = state.get(key::blob(id).as_bytes())?.unwrap_or_default();
-                            walk_blob_references(state, &t.base, &inner, each)?;
+                            walk_blob_references(state, &t.base, &inner, each_then_descend)?;
                         }
                     }
                     Ok(_) => {}
-                    Err(error) => drop(each(BlobReference::Damaged(error))?),
+                    Err(error) => drop(each_then_descend(BlobReference::Damaged(error))?),
                 }
             }
             Datatype::Reference(t) => {
                 if let Some(found) = blob_of_reference(t.kind, element) {
-                    each(found)?;
+                    each_then_descend(found)?;
                 }
             }
-            Datatype::Array(t) => walk_blob_references(state, &t.base, element, each)?,
+            Datatype::Array(t) => walk_blob_references(state, &t.base, element, each_then_descend)?,
             Datatype::Compound(t) => {
                 for member in &t.members {
                     let start = member.offset as usize;
                     let end = start.saturating_add(member.datatype.size() as usize);
-                    walk_blob_references(state, &member.datatype, element.get(start..end).unwrap_or_default(), each)?;
+                    walk_blob_references(
+                        state,
+                        &member.datatype,
+                        element.get(start..end).unwrap_or_default(),
+                        each_then_descend,
+                    )?;
                 }
             }
             _ => {}

@@ -27,7 +27,7 @@ fn request(mode: Mode) -> KvOpenRequest {
         root: ObjectSpec { attributes: order, ..root.into() },
         durability: DurabilitySupport::Always,
         max_allocation: AllocationLimit::new(MAX_ALLOCATION),
-        unfilter: Arc::new(NoFilters),
+        filter_engine: Arc::new(NoFilters),
         max_uncommitted_bytes: KvOpenRequest::DEFAULT_MAX_UNCOMMITTED_BYTES,
         blob_id_seed: 1,
         // With checksums, no other value would be looked at.
@@ -106,7 +106,7 @@ fn engine_of(pairs: &Pairs) -> Result<MemoryEngine> {
 }
 
 /// Reads a container in which one value has other bytes: the first byte says which, the others are its bytes.
-pub fn read_corrupted_container(data: &[u8]) {
+pub fn read_container_with_changed_value(data: &[u8]) {
     let Some((number, bytes)) = data.split_first() else { return };
     let mut pairs = sample().clone();
     let place = usize::from(*number) % pairs.len().max(1);
@@ -163,7 +163,7 @@ mod tests {
                     _ => bytes.get_mut(at).into_iter().for_each(|byte| *byte = random(256) as u8),
                 }
             }
-            read_corrupted_container(&[&[place as u8][..], &bytes].concat());
+            read_container_with_changed_value(&[&[place as u8][..], &bytes].concat());
         }
     }
 }

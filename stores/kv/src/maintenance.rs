@@ -13,17 +13,17 @@ use crate::connector::{KvConnector, folder};
 use crate::engine::{Engine, EngineError, LmdbEngine};
 use crate::error::KvError;
 use crate::layout::{BlobId, key};
-use crate::object_edits::{ReclaimContext, delete_returning_references, release_references};
+use crate::object_edits::{DeletionContext, delete_returning_references, release_references};
 use crate::state::{KvState, ref_count};
 
 /// The state of the store in a folder.
 fn diagnose(folder: &Path) -> Result<FileDiagnosis> {
     let length = fs::metadata(LmdbEngine::data_file(folder)).map(|found| found.len());
     let is_there = LmdbEngine::has_store(folder);
-    let length = length.ok().filter(|_| is_there).ok_or_else(|| EngineError::NotThere(folder.to_owned()))?;
-    let condition = match LmdbEngine::writers_of(folder)? {
+    let length = length.ok().filter(|_| is_there).ok_or_else(|| EngineError::NoStoreAt(folder.to_owned()))?;
+    let condition = match LmdbEngine::writers_if_locked(folder)? {
         Some(holders) => FileOpenState::OpenForWriting { live: true, holders },
-        None if LmdbEngine::is_abandoned(folder) || LmdbEngine::needs_recovery(folder)? => {
+        None if LmdbEngine::is_abandoned_unless_locked(folder) || LmdbEngine::needs_recovery(folder)? => {
             FileOpenState::Abandoned { live: true }
         }
         None => FileOpenState::Closed,
@@ -33,12 +33,12 @@ fn diagnose(folder: &Path) -> Result<FileDiagnosis> {
         superblock_version: None,
         length,
         announced_length: length,
-        readers: Vec::new(),
+        other_readers: Vec::new(),
     })
 }
 
 /// Deletes objects and blobs to which nothing leads, and takes the uses that they have of others.
-fn delete_leaks(state: &mut KvState, leaks: &[Leak], cleanup: &ReclaimContext) -> Result<()> {
+fn delete_leaks(state: &mut KvState, leaks: &[Leak], cleanup: &DeletionContext) -> Result<()> {
     let mut held = Vec::new();
     for leak in leaks {
         match leak.place {
@@ -67,7 +67,7 @@ impl Maintenance for KvConnector {
         Ok(RepairReport { before, after: self.diagnose(at)?, unrepaired: Vec::new() })
     }
 
-    fn reclaim_unreachable(
+    fn repair_and_reclaim_unreachable(
         &self,
         at: &Location,
         how: &OpenRequest<'_>,
@@ -93,7 +93,7 @@ impl Maintenance for KvConnector {
                 });
             }
             let session = KvConnector::session_on(engine, at, &request)?;
-            let deleted = session.change(|state| delete_leaks(state, &found.leaks, &session.cleanup));
+            let deleted = session.change(|state| delete_leaks(state, &found.leaks, &session.deletion_context));
             deleted.and_then(|()| session.close()).map_err(OpenError::Store)?;
             objects.extend(found.leaks);
         }

@@ -30,21 +30,21 @@ impl CachedMap {
     ///
     /// # Errors
     /// [`h5live_model::Error::Invalid`] if it is no key of the map.
-    pub fn append_record_key(&self, key: MapKey<'_>, record: &mut Vec<u8>) -> Result<()> {
+    pub fn append_record_key(&self, key: MapKey<'_>, engine_key: &mut Vec<u8>) -> Result<()> {
         self.spec.check_key(key)?;
         // What makes keys sort are a few bytes more.
-        record.reserve(self.prefix.as_bytes().len() + key.bytes_or_empty().len() + 8);
-        record.extend_from_slice(self.prefix.as_bytes());
-        self.key_codec.encode(key, record)
+        engine_key.reserve(self.prefix.as_bytes().len() + key.bytes_or_empty().len() + 8);
+        engine_key.extend_from_slice(self.prefix.as_bytes());
+        self.key_codec.encode(key, engine_key)
     }
 
     /// The key of one of its records. `into` holds its bytes.
     ///
     /// # Errors
     /// [`h5live_model::Error::Store`] if the record is none of them.
-    pub fn decode_record_key<'b>(&self, map: ObjectId, record: &[u8], into: &'b mut Vec<u8>) -> Result<MapKey<'b>> {
+    pub fn decode_record_key<'b>(&self, map: ObjectId, engine_key: &[u8], into: &'b mut Vec<u8>) -> Result<MapKey<'b>> {
         // What lies in a range of its records has the prefix.
-        let ordered = record.get(self.prefix.as_bytes().len()..);
+        let ordered = engine_key.get(self.prefix.as_bytes().len()..);
         self.key_codec
             .decode(ordered.ok_or_else(|| contradiction_error(map, "a record among its pairs is none"))?, into)
     }

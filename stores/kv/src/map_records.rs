@@ -28,7 +28,7 @@ pub fn map_spec(state: &ViewWithEdits<'_>, map: ObjectId) -> Result<MapSpec> {
 ///
 /// # Errors
 /// As [`map_spec`].
-pub fn pair_count(state: &ViewWithEdits<'_>, map: ObjectId) -> Result<u64> {
+pub fn recorded_pair_count(state: &ViewWithEdits<'_>, map: ObjectId) -> Result<u64> {
     check_kind(map, ObjectKind::Map)?;
     let at = key::metadata(map, MetadataField::PairCount);
     read_number(state, map, &at, "Num Pairs")?.ok_or(ModelError::NoObject(map))

@@ -8,7 +8,7 @@ use crate::engine::{DeferredKeyCount, KeySpan, ViewWithEdits};
 use crate::layout::value::encode_u64;
 use crate::layout::{MetadataField, key};
 use crate::map_cache::CachedMap;
-use crate::map_records::{MapValueStorage, pair_count};
+use crate::map_records::{MapValueStorage, recorded_pair_count};
 use crate::state::KvState;
 use crate::store::KvStore;
 
@@ -44,12 +44,12 @@ impl PairCounting {
         if state.edits.deferred_key_count(record.as_bytes()).is_some() {
             return Ok(PairCounting::AtCommit);
         }
-        let before = pair_count(&state.view_with_edits(), map)?;
+        let before = recorded_pair_count(&state.view_with_edits(), map)?;
         if values.may_reference_blobs() || state.edits.get(record.as_bytes()).is_some() {
             return Ok(PairCounting::AtOnce(before));
         }
         let span = KeySpan::from(&key::map_records(map));
-        state.edits.defer_key_count(record.as_bytes(), DeferredKeyCount { span, before });
+        state.edits.ensure_key_count_deferred(record.as_bytes(), DeferredKeyCount { span, count_before: before });
         Ok(PairCounting::AtCommit)
     }
 }
@@ -58,14 +58,14 @@ impl PairCounting {
 /// counted at once.
 fn settled_pair_count(state: &mut KvState, map: ObjectId) -> Result<u64> {
     let record = key::metadata(map, MetadataField::PairCount);
-    if let Some(DeferredKeyCount { span, before }) = state.edits.deferred_key_count(record.as_bytes()) {
+    if let Some(DeferredKeyCount { span, count_before: before }) = state.edits.deferred_key_count(record.as_bytes()) {
         let mut count = *before;
         for (key, value) in state.edits.range(span) {
             count = count.saturating_add(u64::from(value.is_some())).saturating_sub(u64::from(state.view.has(key)?));
         }
         state.put(&record, encode_u64(count));
     }
-    pair_count(&state.view_with_edits(), map)
+    recorded_pair_count(&state.view_with_edits(), map)
 }
 
 /// Gives up what only the value of a record leads to, before an edit of it. Returns whether there is a value.
@@ -100,7 +100,7 @@ impl MapStore for KvStore {
         let is_left_to_commit = self.session.state().edits.deferred_key_count(record.as_bytes()).is_some();
         match is_left_to_commit {
             true => self.session.with_state_mut(|state| settled_pair_count(state, map)),
-            false => self.session.read(|state| pair_count(state, map)),
+            false => self.session.read(|state| recorded_pair_count(state, map)),
         }
     }
 

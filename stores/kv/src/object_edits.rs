@@ -22,9 +22,9 @@ use crate::tracked_orders::TrackedOrders;
 
 /// What the deletion of elements needs to find the blobs to which they lead.
 #[derive(Debug, Clone)]
-pub struct ReclaimContext {
+pub struct DeletionContext {
     /// What undoes filters.
-    pub unfilter: Arc<dyn FilterEngine>,
+    pub filter_engine: Arc<dyn FilterEngine>,
     /// Most bytes of a chunk.
     pub max_allocation: AllocationLimit,
 }
@@ -53,7 +53,7 @@ pub fn create(state: &mut KvState, new: &NewObject<'_>) -> Result<ObjectId> {
             }
             if let Some(elements) = new.compact_elements {
                 let origin = ChunkCoord::origin(dataset.dataspace.rank());
-                chunk_records::put_unfiltered(state, id, dataset, &origin, elements);
+                chunk_records::put_unfiltered_chunk(state, id, dataset, &origin, elements);
             }
         }
         ObjectKindSpec::Map(_) => state.put(&key::metadata(id, MetadataField::PairCount), encode_u64(0)),
@@ -200,7 +200,7 @@ fn take_link(state: &mut KvState, group: ObjectId, name: &Name) -> Result<LinkTa
 ///
 /// # Errors
 /// As [`StoreWriter::remove_link`](h5live_model::StoreWriter::remove_link).
-pub fn remove_link(state: &mut KvState, group: ObjectId, name: &Name, cleanup: &ReclaimContext) -> Result<()> {
+pub fn remove_link(state: &mut KvState, group: ObjectId, name: &Name, cleanup: &DeletionContext) -> Result<()> {
     match take_link(state, group, name)? {
         LinkTarget::Hard(id) => release_references(state, vec![id], cleanup),
         _ => Ok(()),
@@ -225,7 +225,7 @@ pub fn rename_link(state: &mut KvState, from: (ObjectId, &Name), to: (ObjectId, 
 ///
 /// # Errors
 /// As [`StoreWriter::set_attribute`](h5live_model::StoreWriter::set_attribute).
-pub fn set_attribute(state: &mut KvState, id: ObjectId, new: &AttributeData, cleanup: &ReclaimContext) -> Result<()> {
+pub fn set_attribute(state: &mut KvState, id: ObjectId, new: &AttributeData, cleanup: &DeletionContext) -> Result<()> {
     new.check()?;
     state.check_object_exists(id)?;
     check_committed(state, new.committed_datatype, &new.datatype)?;
@@ -273,7 +273,7 @@ pub fn set_attribute(state: &mut KvState, id: ObjectId, new: &AttributeData, cle
 ///
 /// # Errors
 /// As [`StoreWriter::remove_attribute`](h5live_model::StoreWriter::remove_attribute).
-pub fn remove_attribute(state: &mut KvState, id: ObjectId, name: &Name, cleanup: &ReclaimContext) -> Result<()> {
+pub fn remove_attribute(state: &mut KvState, id: ObjectId, name: &Name, cleanup: &DeletionContext) -> Result<()> {
     let old = attribute(&state.view_with_edits(), id, name)?.ok_or_else(|| ModelError::NotFound(name.clone()))?;
     for &field in AttributeField::ALL {
         state.delete(&key::attribute(id, field, name.as_bytes()));
@@ -289,7 +289,7 @@ fn release_attribute(
     state: &mut KvState,
     old: &AttributeData,
     new: Option<&AttributeData>,
-    cleanup: &ReclaimContext,
+    cleanup: &DeletionContext,
 ) -> Result<()> {
     let mut gone = referenced_blob_ids(&state.view_with_edits(), &old.datatype, &old.value)?;
     if let Some(new) = new {
@@ -323,7 +323,7 @@ pub fn change_comment_or_times(state: &mut KvState, id: ObjectId, change: &Objec
 ///
 /// # Errors
 /// [`ModelError::NoObject`].
-pub fn delete_if_unlinked(state: &mut KvState, id: ObjectId, cleanup: &ReclaimContext) -> Result<()> {
+pub fn delete_if_unlinked(state: &mut KvState, id: ObjectId, cleanup: &DeletionContext) -> Result<()> {
     match ref_count(&state.view_with_edits(), id)?.ok_or(ModelError::NoObject(id))? {
         0 => {
             let held = delete_returning_references(state, id, cleanup)?;
@@ -337,7 +337,7 @@ pub fn delete_if_unlinked(state: &mut KvState, id: ObjectId, cleanup: &ReclaimCo
 ///
 /// # Errors
 /// [`ModelError::Store`] if something cannot be read.
-pub fn release_references(state: &mut KvState, mut ids: Vec<ObjectId>, cleanup: &ReclaimContext) -> Result<()> {
+pub fn release_references(state: &mut KvState, mut ids: Vec<ObjectId>, cleanup: &DeletionContext) -> Result<()> {
     while let Some(id) = ids.pop() {
         let Some(uses) = ref_count(&state.view_with_edits(), id)? else { continue };
         match uses.saturating_sub(1) {
@@ -355,7 +355,7 @@ pub fn release_references(state: &mut KvState, mut ids: Vec<ObjectId>, cleanup: 
 pub fn delete_returning_references(
     state: &mut KvState,
     id: ObjectId,
-    cleanup: &ReclaimContext,
+    cleanup: &DeletionContext,
 ) -> Result<Vec<ObjectId>> {
     state.deleted_object_count += 1;
     state.tracked_orders.remove(id);
@@ -374,11 +374,11 @@ pub fn delete_returning_references(
                 blobs.extend(referenced_blob_ids(&view, &dataset.datatype, element)?);
             }
             if dataset.datatype.has_vlen_or_references() {
-                chunk_records::for_each_decoded(
+                chunk_records::for_each_decoded_chunk(
                     &view,
                     id,
                     dataset,
-                    (&cleanup.unfilter, cleanup.max_allocation),
+                    (&cleanup.filter_engine, cleanup.max_allocation),
                     &mut |elements| {
                         blobs.extend(referenced_blob_ids(&view, &dataset.datatype, elements)?);
                         Ok(())

@@ -7,7 +7,7 @@ use h5live_model::{
 use crate::engine::{KeySpan, ViewWithEdits};
 use crate::error::{KvError, damaged_object_error};
 use crate::layout::value::{decode_link_target, decode_times, decode_u64};
-use crate::layout::{AttributeRecords, EngineKey, KeyRange, MetadataField, MetadataRecords, RecordKey};
+use crate::layout::{AttributeRecords, EngineKey, EngineKeyRange, MetadataField, MetadataRecords, RecordKey};
 use crate::layout::{key, oid};
 use crate::state::{check_kind, check_object_exists, ref_count};
 
@@ -170,7 +170,7 @@ pub fn for_each_attribute(
 fn for_each_attribute_in(
     state: &ViewWithEdits<'_>,
     id: ObjectId,
-    range: &KeyRange,
+    range: &EngineKeyRange,
     each: &mut dyn FnMut(AttributeData) -> Result<bool>,
 ) -> Result<()> {
     let mut pending: Option<(Name, AttributeRecords)> = None;

@@ -34,7 +34,7 @@ pub fn open_session_on(
         root: how.root.clone(),
         durability,
         max_allocation: how.max_allocation,
-        unfilter: how.filter_engine.clone(),
+        filter_engine: how.filter_engine.clone(),
         max_uncommitted_bytes: max_uncommitted,
         blob_id_seed: random()?,
         checksum_new_container: checksums,

@@ -14,7 +14,7 @@ use crate::error::KvError;
 use crate::layout::encode::STORED_VLEN_AND_REFERENCE_SIZES;
 use crate::layout::value::{ContainerFormat, LAYOUT_VERSION};
 use crate::layout::{MetadataField, key, oid};
-use crate::object_edits::{self, ReclaimContext};
+use crate::object_edits::{self, DeletionContext};
 use crate::primitive::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::primitive::{RwLock, RwLockReadGuard};
 use crate::state::KvState;
@@ -55,7 +55,7 @@ pub struct KvOpenRequest {
     /// Most bytes that are allocated at once for a length that the store states.
     pub max_allocation: AllocationLimit,
     /// What undoes filters of elements that are deleted.
-    pub unfilter: Arc<dyn FilterEngine>,
+    pub filter_engine: Arc<dyn FilterEngine>,
     /// Most bytes of changes that are not committed, before a further change is refused.
     pub max_uncommitted_bytes: u64,
     /// A random number, for the identities of blobs.
@@ -81,7 +81,11 @@ pub fn container_format(stored: &ViewWithEdits<'_>) -> Result<ContainerFormat> {
 }
 
 /// A state of a container as it is read.
-pub fn checksummed_view(form: ContainerFormat, stored: Arc<dyn View>, checksum_use: ChecksumPolicy) -> Arc<dyn View> {
+pub fn view_without_checksums(
+    form: ContainerFormat,
+    stored: Arc<dyn View>,
+    checksum_use: ChecksumPolicy,
+) -> Arc<dyn View> {
     if form.has_checksums { Arc::new(ChecksumStrippingView::new(stored, checksum_use)) } else { stored }
 }
 
@@ -90,7 +94,7 @@ pub fn checksummed_view(form: ContainerFormat, stored: Arc<dyn View>, checksum_u
 pub struct KvSession {
     pub info: SessionInfo,
     pub engine: Box<dyn Engine>,
-    pub cleanup: ReclaimContext,
+    pub deletion_context: DeletionContext,
     max_uncommitted: u64,
     form: ContainerFormat,
     state: RwLock<KvState>,
@@ -114,12 +118,15 @@ impl KvSession {
             true => (ContainerFormat::new(request.checksum_new_container), ChecksumPolicy::Skip),
             false => (container_format(&ViewWithEdits::without_edits(&stored))?, ChecksumPolicy::Verify),
         };
-        let view = checksummed_view(form, stored, how);
+        let view = view_without_checksums(form, stored, how);
         let state = KvState::new(form, view, BlobIdGenerator::new(request.blob_id_seed), request.max_uncommitted_bytes);
         let session = KvSession {
             info: described,
             engine,
-            cleanup: ReclaimContext { unfilter: request.unfilter.clone(), max_allocation: request.max_allocation },
+            deletion_context: DeletionContext {
+                filter_engine: request.filter_engine.clone(),
+                max_allocation: request.max_allocation,
+            },
             max_uncommitted: request.max_uncommitted_bytes,
             form,
             state: RwLock::new(state),
@@ -220,7 +227,7 @@ impl KvSession {
 
     /// The newest state.
     fn view(&self) -> Result<Arc<dyn View>> {
-        Ok(checksummed_view(self.form, self.engine.view()?, ChecksumPolicy::Verify))
+        Ok(view_without_checksums(self.form, self.engine.view()?, ChecksumPolicy::Verify))
     }
 
     /// Commits what was changed.

@@ -245,7 +245,11 @@ mod tests {
     #[test]
     fn a_linked_store_lies_beside_the_one_that_names_it() {
         let linked = |base: &str| {
-            SlateConnector.linked_store_candidates(Some(&base.into()), &"other".into(), LinkedStoreRole::ExternalLink)
+            SlateConnector.linked_store_candidates(
+                Some(&base.into()),
+                &"other".into(),
+                LinkedStoreRole::ExternalLinkOrReference,
+            )
         };
         let texts = |found: Vec<Location>| found.iter().map(Location::to_string).collect::<Vec<_>>();
         assert_eq!(texts(linked("kv+s3://b/runs/one")), ["kv+s3://b/runs/other"]);

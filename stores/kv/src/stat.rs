@@ -43,15 +43,15 @@ fn kind_of(key: &[u8]) -> usize {
             _,
             RecordKey::AttributeCount
             | RecordKey::NextAttributeOrder
-            | RecordKey::AttributeNameAt(_)
+            | RecordKey::AttributeNameAtRank(_)
             | RecordKey::Attribute(..),
         )) => 1,
         Ok((
             _,
             RecordKey::LinkCount
             | RecordKey::NextLinkOrder
-            | RecordKey::LinkNameAt(_)
-            | RecordKey::LinkTargetAt(_)
+            | RecordKey::LinkNameAtRank(_)
+            | RecordKey::LinkTargetAtRank(_)
             | RecordKey::Link(_)
             | RecordKey::LinkOrder(_),
         )) => 2,

@@ -23,7 +23,7 @@ pub struct KvState {
     /// Bytes of edits beyond which the next change is refused.
     pub max_uncommitted_bytes: u64,
     /// Identities of new objects.
-    pub ids: OidAllocator,
+    pub object_ids: OidAllocator,
     /// Identities of new blobs.
     pub blob_ids: BlobIdGenerator,
     /// At which objects orders of creation are kept.
@@ -44,7 +44,7 @@ impl KvState {
             view,
             edits: EditBatch::new(),
             max_uncommitted_bytes: max_uncommitted,
-            ids: OidAllocator::default(),
+            object_ids: OidAllocator::default(),
             blob_ids,
             tracked_orders: TrackedOrderCache::default(),
             last_created_spec: None,
@@ -80,18 +80,18 @@ impl KvState {
     /// # Errors
     /// [`ModelError::Store`] if the store cannot be read, or has no more identities.
     pub fn new_object_id(&mut self, kind: ObjectKind) -> Result<ObjectId> {
-        if let Some(id) = self.ids.allocate(kind) {
+        if let Some(id) = self.object_ids.allocate(kind) {
             return Ok(id);
         }
-        let at = key::metadata(oid::GLOBAL_METADATA, MetadataField::NextObjectIndex);
+        let at = key::metadata(oid::GLOBAL_METADATA, MetadataField::FirstUnreservedObjectIndex);
         let next =
             read_number(&self.view_with_edits(), oid::GLOBAL_METADATA, &at, "Next Object Index")?.unwrap_or_default();
         let none = KvError::Contradiction { object: oid::GLOBAL_METADATA, rule: "it has no more identities" };
         let (range, reserved) = OidCounter::starting_at(next).reserve_range().ok_or(none)?;
         self.put(&at, encode_u64(reserved.first_unreserved()));
-        self.ids.refill(range);
+        self.object_ids.refill(range);
         let none = KvError::Contradiction { object: oid::GLOBAL_METADATA, rule: "a range of identities is empty" };
-        self.ids.allocate(kind).ok_or_else(|| none.into())
+        self.object_ids.allocate(kind).ok_or_else(|| none.into())
     }
 
     /// Refuses what is not there.

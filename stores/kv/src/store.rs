@@ -72,7 +72,7 @@ impl Store for KvStore {
         Ok(match spec.body {
             // A reader sees the extent as of the last refresh of the dataset.
             h5live_model::ObjectKindSpec::Dataset(_) if !self.session.info.mode.writes() => {
-                let seen = (*self.datasets.open(&self.session, id)?.spec()?).clone();
+                let seen = (*self.datasets.get_or_open(&self.session, id)?.spec()?).clone();
                 ObjectSpec { body: h5live_model::ObjectKindSpec::Dataset(Box::new(seen)), ..spec }
             }
             _ => spec,
@@ -109,7 +109,7 @@ impl Store for KvStore {
     }
 
     fn dataset(&self, id: ObjectId) -> Result<Arc<dyn ChunkStore>> {
-        Ok(self.datasets.open(&self.session, id)?)
+        Ok(self.datasets.get_or_open(&self.session, id)?)
     }
 
     fn read_blobs(&self, elements: &[&[u8]], each: &mut dyn FnMut(usize, &[u8])) -> Result<()> {
@@ -167,7 +167,7 @@ impl Store for KvStore {
                 check_object_exists(&ViewWithEdits::without_edits(&view), *id)?;
                 match oid::kind(*id) {
                     ObjectKind::Dataset => {
-                        self.datasets.open(&self.session, *id)?.advance_detecting_extent_change(&view).map(drop)
+                        self.datasets.get_or_open(&self.session, *id)?.advance_detecting_extent_change(&view).map(drop)
                     }
                     _ => Ok(()),
                 }
@@ -212,7 +212,7 @@ impl StoreWriter for KvStore {
     }
 
     fn discard(&self, id: ObjectId) -> Result<()> {
-        self.session.change(|state| object_edits::delete_if_unlinked(state, id, &self.session.cleanup))
+        self.session.change(|state| object_edits::delete_if_unlinked(state, id, &self.session.deletion_context))
     }
 
     fn add_link(&self, group: ObjectId, name: &Name, target: &LinkTarget) -> Result<()> {
@@ -220,7 +220,7 @@ impl StoreWriter for KvStore {
     }
 
     fn remove_link(&self, group: ObjectId, name: &Name) -> Result<()> {
-        self.session.change(|state| object_edits::remove_link(state, group, name, &self.session.cleanup))
+        self.session.change(|state| object_edits::remove_link(state, group, name, &self.session.deletion_context))
     }
 
     fn rename_link(&self, from: (ObjectId, &Name), to: (ObjectId, &Name)) -> Result<()> {
@@ -228,11 +228,11 @@ impl StoreWriter for KvStore {
     }
 
     fn set_attribute(&self, id: ObjectId, attribute: &AttributeData) -> Result<()> {
-        self.session.change(|state| object_edits::set_attribute(state, id, attribute, &self.session.cleanup))
+        self.session.change(|state| object_edits::set_attribute(state, id, attribute, &self.session.deletion_context))
     }
 
     fn remove_attribute(&self, id: ObjectId, name: &Name) -> Result<()> {
-        self.session.change(|state| object_edits::remove_attribute(state, id, name, &self.session.cleanup))
+        self.session.change(|state| object_edits::remove_attribute(state, id, name, &self.session.deletion_context))
     }
 
     fn set_info(&self, id: ObjectId, change: &ObjectInfoChange<'_>) -> Result<()> {

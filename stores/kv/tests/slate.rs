@@ -255,7 +255,7 @@ fn what_is_not_there_or_is_there_already_is_a_clear_error() {
     for (at, mode) in [(&missing, Mode::Read), (&missing, Mode::Write), (&empty, Mode::SwmrRead), (&empty, Mode::Write)]
     {
         let error = folder_engine(at, mode).unwrap_err();
-        assert!(matches!(error, EngineError::NotThere(_)), "{error:?}");
+        assert!(matches!(error, EngineError::NoStoreAt(_)), "{error:?}");
         assert!(error.to_string().contains(&*at.to_string_lossy()), "{error}");
     }
     assert!(!missing.exists() && std::fs::read_dir(&empty).unwrap().next().is_none(), "nothing was made");
@@ -265,7 +265,7 @@ fn what_is_not_there_or_is_there_already_is_a_clear_error() {
     let engine = folder_engine(&store, Mode::Write).unwrap();
     commit(&engine, 1, PublishLevel::Visible).unwrap();
     let error = folder_engine(&store, Mode::CreateNew).unwrap_err();
-    assert!(matches!(error, EngineError::Occupied(_)), "{error:?}");
+    assert!(matches!(error, EngineError::AlreadyExists(_)), "{error:?}");
     commit(&engine, 2, PublishLevel::Visible).unwrap();
     assert!(SlateEngine::is_at(&store) && !SlateEngine::is_at(&empty));
 }
@@ -329,8 +329,8 @@ fn a_store_on_an_s3_server_passes_the_suite() {
     let lab = StoreLab::new(|name: &str, mode| session(bucket.engine(&format!("runs/{name}"), mode).unwrap(), mode));
     run_groups!(&lab; test_groups test_links test_last_link_removal test_attributes test_committed_types test_unchunked_datasets test_compact_created_with_elements test_chunks test_filtered_chunks
         test_growing_extents test_shrinking_extents test_blobs test_removed_blobs test_object_references test_region_and_standard_references test_link_renaming test_objects_created_unlinked test_creation_order
-        test_committed_type_uses test_comments test_write_batches test_refused_batches test_partial_chunk_writes test_staged_writes test_multi_chunk_reads test_block_reads
-        test_dataset_publish_order test_commits test_concurrent_writes test_unclaimed_features test_map_pairs test_refused_map_edits test_map_range_scans test_map_key_types test_map_persistence
+        test_committed_type_uses test_comments test_write_batches test_refused_batches test_partial_chunk_writes test_uncommitted_writes test_multi_chunk_reads test_block_reads
+        test_dataset_publish_order test_commit_levels test_concurrent_writes test_unclaimed_features test_map_pairs test_refused_map_edits test_map_range_scans test_map_key_types test_map_persistence
         test_live_map_reads test_persistence test_live_reads);
 }
 
@@ -351,7 +351,7 @@ fn a_second_writer_on_an_s3_server_fences_the_first() {
     let third = bucket.engine("run", Mode::Write).unwrap();
     assert_eq!(number(&third.view().unwrap()), 3);
     let error = bucket.engine("nothing", Mode::Read).unwrap_err();
-    assert!(matches!(error, EngineError::NotThere(_)) && error.to_string().contains("s3://bucket/nothing"), "{error}");
+    assert!(matches!(error, EngineError::NoStoreAt(_)) && error.to_string().contains("s3://bucket/nothing"), "{error}");
 }
 
 #[test]

@@ -204,7 +204,7 @@ pub fn refuse_partial_anchor(
 }
 
 fn missing(attribute: &'static str) -> Error {
-    LogError::Missing(format!("attribute {attribute:?} of {OF_ANCHOR}")).into()
+    LogError::MissingPart(format!("attribute {attribute:?} of {OF_ANCHOR}")).into()
 }
 
 /// Takes up what the attributes of an anchor say the dataset would be without the log. `shape` are its extent and its

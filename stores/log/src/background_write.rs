@@ -79,8 +79,8 @@ impl Drop for WriterThread {
 }
 
 impl BackgroundWriter {
-    /// Begins to write. What was begun before has been [finished](BackgroundWriter::finish).
-    pub fn begin(&mut self, write: PendingWrite) {
+    /// Begins to write. What was begun before has been [finished](BackgroundWriter::finish_write).
+    pub fn begin_write(&mut self, write: PendingWrite) {
         debug_assert!(self.pending.is_none());
         self.thread = self.thread.take().or_else(WriterThread::start);
         let writes = self.thread.as_ref().and_then(|thread| thread.writes.as_ref());
@@ -92,7 +92,7 @@ impl BackgroundWriter {
     ///
     /// # Errors
     /// Those of the store. Then the next call tries it again.
-    pub fn finish(&mut self) -> Result<()> {
+    pub fn finish_write(&mut self) -> Result<()> {
         let Some(pending) = &self.pending else { return Ok(()) };
         let result = match &self.thread {
             Some(thread) if std::mem::take(&mut self.is_begun) => thread.results.lock().recv().ok(),

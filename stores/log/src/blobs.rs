@@ -166,7 +166,7 @@ impl LogSession {
     ///
     /// # Errors
     /// If they cannot be read; as [`h5live_model::StoreWriter::put_blob`].
-    pub fn move_blobs_to_main(&self, main: &dyn Store, datatype: &Datatype, value: &mut [u8]) -> Result<()> {
+    pub fn copy_blobs_to_main(&self, main: &dyn Store, datatype: &Datatype, value: &mut [u8]) -> Result<()> {
         if !datatype.has_vlen() {
             return Ok(());
         }
@@ -177,7 +177,7 @@ impl LogSession {
             if file_of(element) > 0 || base.has_vlen() {
                 let mut bytes = read_blob(&**store, &at_home)?;
                 compare(element, &bytes)?;
-                self.move_blobs_to_main(main, base, &mut bytes)?;
+                self.copy_blobs_to_main(main, base, &mut bytes)?;
                 let count = element.first_chunk().map_or(0, |bytes| u32::from_le_bytes(*bytes));
                 at_home = main.writer()?.put_blob(&bytes, count)?;
             }

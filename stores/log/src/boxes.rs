@@ -75,7 +75,7 @@ impl BoxRange<'_> {
     }
 
     /// The elements that this box and another one share; `None` if there are none.
-    pub fn intersection(&self, other: &BoxRange<'_>) -> Option<SharedBoxRuns> {
+    pub fn intersection(&self, other: &BoxRange<'_>) -> Option<IntersectionRuns> {
         if !self.intersects(other) {
             return None;
         }
@@ -100,13 +100,13 @@ impl BoxRange<'_> {
         }
         counts.reverse();
         strides.reverse();
-        Some(SharedBoxRuns { first, counts, strides })
+        Some(IntersectionRuns { first, counts, strides })
     }
 }
 
 /// What two boxes share.
 #[derive(Debug)]
-pub struct SharedBoxRuns {
+pub struct IntersectionRuns {
     /// The first run.
     first: IntersectionRun,
     /// How many runs there are along each of the dimensions before that of the runs.
@@ -115,7 +115,7 @@ pub struct SharedBoxRuns {
     strides: SmallVec<[(u64, u64); 4]>,
 }
 
-impl SharedBoxRuns {
+impl IntersectionRuns {
     /// Runs of equal length that are one after the other along a dimension: the first one, how many there are, and how far
     /// apart neighbours are in both boxes (elements).
     pub fn strided_runs(&self) -> impl Iterator<Item = (IntersectionRun, u64, (u64, u64))> {

@@ -86,11 +86,16 @@ fn finding_of(anchor: Option<&FoundAnchor>, kind: &'static str, cause: Cause) ->
 }
 
 impl LogCheck<'_> {
-    /// Checks a log in the layout of this program: of a main file, and its subfiles. `group` is the group of the log.
-    pub fn run_h5live(&self, main: Arc<dyn Store>, files: &dyn MultiWriterFiles, group: ObjectId) -> StoreCheckReport {
+    /// Checks a log in the layout of this program: of a main file, and its subfiles. `log_group` is the group of the log.
+    pub fn run_h5live(
+        &self,
+        main: Arc<dyn Store>,
+        files: &dyn MultiWriterFiles,
+        log_group: ObjectId,
+    ) -> StoreCheckReport {
         let mut report = StoreCheckReport::default();
         let mut scanned = Vec::new();
-        for mut file in self.open_files(&main, files, group, &mut report) {
+        for mut file in self.open_files(&main, files, log_group, &mut report) {
             let mut entries = ScannedEntries::default();
             let read = self.scan(&mut file, &mut entries, &mut report);
             report.findings.extend(read.err().map(|error| log_finding("log", error)));
@@ -99,7 +104,7 @@ impl LogCheck<'_> {
         let anchors = find_anchors(&*main, LogLayout::H5live, &mut report);
         // Entries and anchors are of datasets that were counted before.
         let refreshed = main.refresh(ObjectScope::All);
-        let count = refreshed.and_then(|()| log_group_attribute(&*main, group, names::CREATED_DATASET_COUNT));
+        let count = refreshed.and_then(|()| log_group_attribute(&*main, log_group, names::CREATED_DATASET_COUNT));
         // A subfile by itself does not know how many datasets there are.
         let is_subfile = scanned.iter().any(|(file, _)| file.is_subfile_opened_as_main());
         let count = count.map(|count| if is_subfile { u64::MAX } else { count }).unwrap_or_else(|error| {
@@ -141,7 +146,7 @@ impl LogCheck<'_> {
         let anchors = find_anchors(&*session.inner, LogLayout::LogVol, &mut report);
         let by_number = check_anchors(&anchors, session.created_dataset_count(), &mut report);
         let state = session.state();
-        report.raw_bytes = state.loaded_data_bytes();
+        report.raw_bytes = state.data_bytes_outside_tables();
         let read = |at: LogPosition, into: &mut [u8]| state.read(at, into);
         for (number, found) in by_number {
             let Some(dataset) = state.dataset(number) else { continue };
@@ -207,7 +212,7 @@ impl LogCheck<'_> {
 
     /// Compares the index table of a file with the entries that its log has.
     fn compare_table(&self, file: &LogFile, entries: &ScannedEntries, report: &mut StoreCheckReport) -> Result<()> {
-        let Some(saved) = SavedIndexTable::open(&*file.store, file.group, self.limit)? else { return Ok(()) };
+        let Some(saved) = SavedIndexTable::open(&*file.store, file.log_group, self.limit)? else { return Ok(()) };
         let position = |place| file.log.position_of_dataset_offset(place).map(|offset| file.position(offset));
         let mut numbers: Vec<u64> = (0..saved.dataset_count()).collect();
         numbers.extend(entries.keys().filter(|number| **number >= saved.dataset_count()));
@@ -215,7 +220,7 @@ impl LogCheck<'_> {
             let in_log = entries.get(&number).into_iter().flatten();
             let mut in_log = in_log.filter(|(_, row)| row.data_at.offset() < saved.indexed_bytes);
             let mut is_same = true;
-            saved.for_each_entry(number, position, &mut |rank, row| {
+            saved.for_each_rank_and_row(number, position, &mut |rank, row| {
                 is_same &= in_log.next().is_some_and(|known| *known == (rank, row));
                 Ok(())
             })?;
@@ -262,7 +267,7 @@ impl LogCheck<'_> {
                 report.unverifiable_chunks += 1;
                 Ok(None)
             }
-            Err(source) => Err(LogError::Decode { at, source }.into()),
+            Err(source) => Err(LogError::DecodeEntry { at, source }.into()),
         }
     }
 }
@@ -283,7 +288,7 @@ fn check_entry(found: usize, row: &IndexTableRow, anchor: Option<&FoundAnchor>, 
     let elements = match &head.change {
         EntryChange::Block { count, .. } => count.iter().fold(1u64, |n, side| n.saturating_mul(*side)),
         EntryChange::Points(coords) => (coords.len() / rank.max(1)) as u64,
-        EntryChange::Grow(_) | EntryChange::Shrink(_) | EntryChange::EndOfBatch { .. } => return Ok(None),
+        EntryChange::GrowToAtLeast(_) | EntryChange::ShrinkTo(_) | EntryChange::EndOfBatch { .. } => return Ok(None),
     };
     let expected = elements.saturating_mul(anchor.spec.datatype.size().into());
     match head.filter_id == 0 && head.data_len != expected {

@@ -15,7 +15,7 @@ use h5live_model::{
 use parking_lot::Mutex;
 
 use crate::anchor::AnchoredDataset;
-use crate::encode::{BoxData, UnstagedEntry, split_into_filtered_entries, split_into_plain_entries};
+use crate::encode::{BlockData, UnstagedEntry, split_into_filtered_entries, split_into_plain_entries};
 use crate::entry::{DimVec, EntryChange};
 use crate::entry_box_index::{EntryDataLocation, EntrySelectionKind};
 use crate::error::Result;
@@ -106,7 +106,7 @@ impl LoggedChunkStore {
     /// What brings elements together.
     fn gatherer<'a>(&'a self, state: &'a LogState, spec: &'a DatasetSpec) -> Gatherer<'a> {
         let LogSession { filter_engine: unfilter, max_allocation, .. } = &*self.session;
-        Gatherer { state, dataset: self.number, spec, unfilter: &**unfilter, limit: *max_allocation }
+        Gatherer { state, dataset: self.number, spec, filter_engine: &**unfilter, limit: *max_allocation }
     }
 
     fn find(&self, state: &LogState, spec: &DatasetSpec, coord: &ChunkCoord) -> Option<StoredChunk> {
@@ -167,7 +167,7 @@ impl LoggedChunkStore {
     }
 
     /// Checks a write, and adds the boxes of elements that it is: start and sides of each, and the bytes.
-    fn push_boxes<'a>(spec: &DatasetSpec, write: &ChunkWrite<'a>, boxes: &mut Vec<BoxData<'a>>) -> Result<()> {
+    fn push_boxes<'a>(spec: &DatasetSpec, write: &ChunkWrite<'a>, boxes: &mut Vec<BlockData<'a>>) -> Result<()> {
         let whole = spec.chunk_bytes_at(write.first_coord())?;
         let grid = spec.grid_or_single_chunk().ok_or_else(|| invalid("the dataset has no elements".to_owned()))?;
         let chunk = |coord: &ChunkCoord, bytes: &'a [u8]| {
@@ -233,7 +233,7 @@ impl LoggedChunkStore {
             return Err(Error::Unsupported("making a dataset smaller in Log VOL's layout (layout=logvol)"));
         }
         let dims = DimVec::from_slice(dims);
-        Ok(Some(if grows { EntryChange::Grow(dims) } else { EntryChange::Shrink(dims) }))
+        Ok(Some(if grows { EntryChange::GrowToAtLeast(dims) } else { EntryChange::ShrinkTo(dims) }))
     }
 
     /// Takes up what the session knows of the dataset since it has caught up with the log. Says whether the extent is
@@ -258,7 +258,7 @@ impl LoggedChunkStore {
     /// Leaves out the rows of chunks that lie behind the extent `dims`, if they are fill values and nothing was written
     /// there: a chunk that is written as a whole takes no more room than the dataset has rows. A session that has joined
     /// others does not know what they have written there.
-    fn leave_out_unused_rows(&self, spec: &DatasetSpec, dims: &[u64], boxes: &mut [BoxData<'_>]) -> Result<()> {
+    fn leave_out_unused_rows(&self, spec: &DatasetSpec, dims: &[u64], boxes: &mut [BlockData<'_>]) -> Result<()> {
         let rows = match (&spec.layout, dims.first()) {
             (Layout::Chunked(_), Some(rows)) if !self.session.is_joined_writer() => *rows,
             _ => return Ok(()),
@@ -275,7 +275,7 @@ impl LoggedChunkStore {
             let mut from = start.clone();
             from[0] = rows;
             let to: DimVec = start.iter().zip(count).map(|(start, count)| start.saturating_add(*count)).collect();
-            let overlaps = |(start, count, _): &BoxData<'_>| {
+            let overlaps = |(start, count, _): &BlockData<'_>| {
                 let sides = start.iter().zip(count).zip(from.iter().zip(&to));
                 sides.into_iter().all(|((start, count), (from, to))| start < to && *from < start.saturating_add(*count))
             };
@@ -297,7 +297,7 @@ impl LoggedChunkStore {
         }
         let spec = self.current_spec()?;
         let extent = batch.extent.map_or(Ok(None), |dims| self.extent_change(&spec, dims))?;
-        let mut boxes: Vec<BoxData<'_>> = Vec::with_capacity(batch.writes.len());
+        let mut boxes: Vec<BlockData<'_>> = Vec::with_capacity(batch.writes.len());
         batch.writes.iter().try_for_each(|write| Self::push_boxes(&spec, write, &mut boxes))?;
         boxes.retain(|(.., bytes)| !bytes.is_empty());
         self.leave_out_unused_rows(&spec, batch.extent.unwrap_or(spec.dataspace.dims()), &mut boxes)?;
@@ -309,7 +309,7 @@ impl LoggedChunkStore {
             Some(filter) => split_into_filtered_entries(boxes, &filter, &*self.session.filter_engine)?,
             None => split_into_plain_entries(boxes),
         };
-        self.session.change(|state| {
+        self.session.change_state(|state| {
             if self.session.is_joined_writer() {
                 note_appended(state, self.number, &spec, rows, extent.as_ref());
             }
@@ -323,13 +323,13 @@ impl LoggedChunkStore {
                     }
                     _ => {
                         state.set_expected_element_count(self.number, rank, elements)?;
-                        state.stage(self.number, rank, entry)?;
+                        state.stage_entry(self.number, rank, entry)?;
                     }
                 }
             }
             extent.map_or(Ok(()), |change| {
                 self.session.track_changed_extent(self.number, self.anchor.id());
-                state.stage(self.number, rank, UnstagedEntry::plain(change, &[]))
+                state.stage_entry(self.number, rank, UnstagedEntry::plain(change, &[]))
             })
         })?;
         if let Some(dims) = batch.extent.filter(|_| self.session.is_joined_writer()) {
@@ -341,7 +341,7 @@ impl LoggedChunkStore {
 }
 
 /// The rows of boxes that lie behind the extent of a dataset.
-fn rows_behind(spec: &DatasetSpec, boxes: &[BoxData<'_>]) -> Option<Range<u64>> {
+fn rows_behind(spec: &DatasetSpec, boxes: &[BlockData<'_>]) -> Option<Range<u64>> {
     let rows = *spec.dataspace.dims().first().filter(|_| matches!(spec.layout, Layout::Chunked(_)))?;
     let behind = boxes.iter().filter_map(|(start, count, _)| {
         let (first, rows_of_box) = (*start.first()?, *count.first()?);
@@ -361,8 +361,8 @@ fn note_appended(
 ) {
     let (now, max) = (spec.dataspace.dims(), spec.dataspace.max_dims());
     let grown = match extent {
-        Some(EntryChange::Shrink(_)) => return state.appended_rows_mut(dataset).record_shrink(),
-        Some(EntryChange::Grow(dims)) => dims.first().copied().filter(|rows| now.first() < Some(rows)),
+        Some(EntryChange::ShrinkTo(_)) => return state.appended_rows_mut(dataset).record_shrink(),
+        Some(EntryChange::GrowToAtLeast(dims)) => dims.first().copied().filter(|rows| now.first() < Some(rows)),
         _ => None,
     };
     if rows.is_none() && grown.is_none() {
@@ -524,7 +524,7 @@ impl ChunkStore for LoggedChunkStore {
 
     fn refresh(&self) -> Result<bool> {
         self.session.check_open()?;
-        self.session.publish_appended_rows()?;
+        self.session.commit_if_rows_appended()?;
         self.session.catch_up()?;
         self.refresh_extent_from_session()
     }

@@ -13,7 +13,7 @@ use crate::check::{LogCheck, log_finding};
 use crate::error::LogError;
 use crate::joining::join_as_writer;
 use crate::layout::LogLayout;
-use crate::local_multi_writer_files::{LocalMultiWriterFiles, follower_lock_settings, is_multi_writer};
+use crate::local_multi_writer_files::{LocalMultiWriterFiles, follower_lock_settings, has_multi_writer_files};
 use crate::log_file::existing_log_group;
 use crate::log_vol_root_attribute::{COUNTERS, LogVolRootAttribute};
 use crate::multi_writer_files::MultiWriterFiles;
@@ -84,7 +84,7 @@ impl LogConnector {
     fn check_joining(&self, path: &Path, layout: LogLayout) -> Result<(), OpenError> {
         // What cannot be opened so is no such file, or says why when it is joined.
         let is_log_vol = || LogVolRootAttribute::read(&*self.open_to_look(path)?).ok()?;
-        match layout == LogLayout::LogVol || (!is_multi_writer(path) && is_log_vol().is_some()) {
+        match layout == LogLayout::LogVol || (!has_multi_writer_files(path) && is_log_vol().is_some()) {
             true => Err(OpenError::Store(Error::Unsupported("joining a log in Log VOL's layout (layout=logvol)"))),
             false => Ok(()),
         }
@@ -131,7 +131,7 @@ impl LogConnector {
         let mut inner_options = self.inner.options();
         let path = self.file_path(at);
         let mut mode = how.mode;
-        if path.as_deref().is_some_and(is_multi_writer) {
+        if path.as_deref().is_some_and(has_multi_writer_files) {
             for (name, value) in follower_lock_settings(mode) {
                 inner_options.set(name, value)?;
             }

@@ -8,7 +8,7 @@ use crate::error::Result;
 use crate::log_bytes::{ChecksummedRange, LogSource};
 use crate::mapped_copies::{MappedCopy, copy_mapped};
 use crate::parallel::for_each_in_parallel;
-use crate::strided_copy::{StridedCopy, copy_runs};
+use crate::strided_copy::{StridedCopy, copy_runs_ignoring_starts};
 use crate::verify::verify;
 
 /// Bytes between two runs of the log that are read though nobody wants them: this takes less time than another call.
@@ -101,11 +101,11 @@ impl DirectCopy {
 
 impl<'a, L: LogSource> CopyQueue<'a, L> {
     /// Copies from a log into a buffer, on at most so many threads.
-    pub fn new(log: &'a L, into: &'a mut [u8], threads: usize) -> Self {
+    pub fn new(log: &'a L, into: &'a mut [u8], max_threads: usize) -> Self {
         CopyQueue {
             log,
             into,
-            threads,
+            threads: max_threads,
             waiting: Vec::new(),
             spans: Vec::new(),
             window_len: 0,
@@ -143,8 +143,8 @@ impl<'a, L: LogSource> CopyQueue<'a, L> {
 
     /// Has runs be copied. Says whether `check` is compared meanwhile: that takes all bytes in one piece.
     fn push(&mut self, runs: StridedCopy, check: Option<ChecksummedRange>) -> Result<bool> {
-        if runs.len >= MIN_DIRECT_BYTES {
-            let whole = check.filter(|check| (check.at, check.len, 1) == (runs.from, runs.len, runs.count));
+        if runs.run_len >= MIN_DIRECT_BYTES {
+            let whole = check.filter(|check| (check.at, check.len, 1) == (runs.from, runs.run_len, runs.count));
             for n in 0..runs.count {
                 self.push_direct(DirectCopy { run: runs.part(n, 1), check: whole.map(|check| check.crc) })?;
             }
@@ -160,7 +160,7 @@ impl<'a, L: LogSource> CopyQueue<'a, L> {
 
     fn push_mapped(&mut self, copy: MappedCopy) -> Result<()> {
         if !self.waiting.is_empty() || !self.direct.is_empty() || self.mapped.len() >= MAX_WAITING {
-            self.finish()?;
+            self.flush()?;
         }
         self.mapped.push(copy);
         Ok(())
@@ -187,7 +187,7 @@ impl<'a, L: LogSource> CopyQueue<'a, L> {
     ///
     /// # Errors
     /// Those of reading earlier ones.
-    pub fn push_encoded(
+    pub fn push_encoded_entry(
         &mut self,
         data: EntryDataLocation,
         decoded_len: usize,
@@ -202,7 +202,7 @@ impl<'a, L: LogSource> CopyQueue<'a, L> {
 
     fn push_direct(&mut self, copy: DirectCopy) -> Result<()> {
         if !self.waiting.is_empty() || !self.mapped.is_empty() || self.direct.len() >= MAX_WAITING {
-            self.finish()?;
+            self.flush()?;
         }
         self.direct.push(copy);
         Ok(())
@@ -245,14 +245,14 @@ impl<'a, L: LogSource> CopyQueue<'a, L> {
     /// Copies what waits, if the window has no room for so many bytes more.
     fn make_room(&mut self, len: usize) -> Result<()> {
         let is_full = self.window_len + len > MAX_WINDOW_BYTES || self.waiting.len() >= MAX_WAITING;
-        if is_full || !self.direct.is_empty() || !self.mapped.is_empty() { self.finish() } else { Ok(()) }
+        if is_full || !self.direct.is_empty() || !self.mapped.is_empty() { self.flush() } else { Ok(()) }
     }
 
     /// Copies everything that waits.
     ///
     /// # Errors
     /// Those of reading; if a checksum does not fit.
-    pub fn finish(&mut self) -> Result<()> {
+    pub fn flush(&mut self) -> Result<()> {
         if !self.direct.is_empty() {
             return self.finish_direct();
         }
@@ -265,9 +265,9 @@ impl<'a, L: LogSource> CopyQueue<'a, L> {
     /// Copies what waits from memory. If that is not what the file has, it waits for the window then.
     fn finish_mapped(&mut self) -> Result<()> {
         let copies = std::mem::take(&mut self.mapped);
-        let bytes = copies.iter().map(|copy| copy.runs.len * copy.runs.count).sum::<u64>();
+        let bytes = copies.iter().map(|copy| copy.runs.run_len * copy.runs.count).sum::<u64>();
         let result = copy_mapped(self.log, &copies, self.into, self.threads_for(bytes as usize));
-        if self.log.is_mapping_intact() && !matches!(result, Ok(false)) {
+        if self.log.check_or_disable_mappings() && !matches!(result, Ok(false)) {
             self.mapped = copies;
             self.mapped.clear();
             return result.map(drop);
@@ -281,7 +281,7 @@ impl<'a, L: LogSource> CopyQueue<'a, L> {
     fn finish_window(&mut self) -> Result<()> {
         match (&self.waiting[..], &self.spans[..]) {
             ([], _) => return Ok(()),
-            ([StridedCopy { to, count: 1, len, .. }], [span @ WindowSpan { encoded: None, .. }])
+            ([StridedCopy { to, count: 1, run_len: len, .. }], [span @ WindowSpan { encoded: None, .. }])
                 if *len == span.len as u64 =>
             {
                 span.load(self.log, &self.checks, &mut self.into[*to as usize..][..span.len])?;
@@ -340,7 +340,11 @@ impl<'a, L: LogSource> CopyQueue<'a, L> {
         for_each_in_parallel(parts.collect(), threads, |(range, part)| {
             for runs in waiting {
                 runs.for_each_in_buffer_range(&range, |runs| {
-                    copy_runs(&window[runs.from as usize..], &mut part[(runs.to - range.start) as usize..], &runs);
+                    copy_runs_ignoring_starts(
+                        &window[runs.from as usize..],
+                        &mut part[(runs.to - range.start) as usize..],
+                        &runs,
+                    );
                 });
             }
             Ok(())
@@ -350,7 +354,7 @@ impl<'a, L: LogSource> CopyQueue<'a, L> {
     /// Reads runs to their places: on several threads, if they follow each other in the buffer.
     fn finish_direct(&mut self) -> Result<()> {
         let (log, direct) = (self.log, std::mem::take(&mut self.direct));
-        let place = |copy: &DirectCopy| copy.run.to as usize..(copy.run.to + copy.run.len) as usize;
+        let place = |copy: &DirectCopy| copy.run.to as usize..(copy.run.to + copy.run.run_len) as usize;
         if !direct.is_sorted_by(|one, next| place(one).end <= place(next).start) {
             return direct.iter().try_for_each(|copy| copy.load(log, &mut self.into[place(copy)]));
         }
@@ -367,9 +371,9 @@ impl<'a, L: LogSource> CopyQueue<'a, L> {
     /// The buffer, after everything that waits was copied.
     ///
     /// # Errors
-    /// As [`CopyQueue::finish`].
-    pub fn finish_and_get_buffer(&mut self) -> Result<&mut [u8]> {
-        self.finish()?;
+    /// As [`CopyQueue::flush`].
+    pub fn flush_and_get_buffer(&mut self) -> Result<&mut [u8]> {
+        self.flush()?;
         Ok(self.into)
     }
 }
@@ -410,7 +414,7 @@ mod tests {
         }
 
         fn try_map(&self, at: u64, len: u64) -> bool {
-            at.saturating_add(len) <= self.mapped_len && self.is_mapping_intact()
+            at.saturating_add(len) <= self.mapped_len && self.check_or_disable_mappings()
         }
 
         fn copy_mapped(&self, at: u64, into: &mut [u8]) -> bool {
@@ -422,7 +426,7 @@ mod tests {
             true
         }
 
-        fn is_mapping_intact(&self) -> bool {
+        fn check_or_disable_mappings(&self) -> bool {
             self.copies_left.load(Relaxed) >= 0
         }
 
@@ -446,7 +450,7 @@ mod tests {
     }
 
     fn run(from: u64, to: u64, len: u64) -> StridedCopy {
-        StridedCopy { from, to, len, from_stride: len, to_stride: len, count: 1 }
+        StridedCopy { from, to, run_len: len, from_stride: len, to_stride: len, count: 1 }
     }
 
     proptest! {
@@ -464,14 +468,14 @@ mod tests {
             let (mut into, mut wanted) = (vec![0; 1000], vec![0; 1000]);
             let mut queue = CopyQueue::new(&log, &mut into, 2);
             for (from, to, from_gap, to_gap, len, count) in runs {
-                let runs = StridedCopy { from, from_stride: len + from_gap, to, to_stride: len + to_gap, len, count };
+                let runs = StridedCopy { from, from_stride: len + from_gap, to, to_stride: len + to_gap, run_len: len, count };
                 queue.push(runs, None).unwrap();
                 for n in 0..count {
                     let (from, to) = ((from + n * runs.from_stride) as usize, (to + n * runs.to_stride) as usize);
                     wanted[to..to + len as usize].copy_from_slice(&log.log[from..from + len as usize]);
                 }
             }
-            queue.finish().unwrap();
+            queue.flush().unwrap();
             prop_assert_eq!(into, wanted);
         }
     }
@@ -484,9 +488,9 @@ mod tests {
         for runs in [run(100, 0, 10), run(4000, 10, 10), run(3000, 20, 10), run(3500, 30, 100_000)] {
             queue.push(runs, None).unwrap();
         }
-        let pairs = StridedCopy { from: 200_000, from_stride: 50_000, to: 150_000, to_stride: 8, len: 8, count: 2 };
+        let pairs = StridedCopy { from: 200_000, from_stride: 50_000, to: 150_000, to_stride: 8, run_len: 8, count: 2 };
         queue.push(pairs, None).unwrap();
-        queue.finish().unwrap();
+        queue.flush().unwrap();
         assert_eq!(*log.reads.lock(), [100..4010, 3000..3010, 3500..103_500, 200_000..200_008, 250_000..250_008]);
     }
 
@@ -504,7 +508,7 @@ mod tests {
             }
             queue.push(run(7, 5, 10), None).unwrap();
             wanted[5..15].copy_from_slice(&log.log[7..17]);
-            queue.finish().unwrap();
+            queue.flush().unwrap();
             assert_eq!(into, wanted);
         }
     }
@@ -517,9 +521,9 @@ mod tests {
         let mut into = vec![0; 100];
         let mut queue = CopyQueue::new(&log, &mut into, 2);
         queue.push(run(100, 0, 50), None).unwrap();
-        queue.push_encoded(data, 80, [run(0, 20, 60)].into_iter()).unwrap();
+        queue.push_encoded_entry(data, 80, [run(0, 20, 60)].into_iter()).unwrap();
         queue.push(run(300, 70, 20), None).unwrap();
-        queue.finish().unwrap();
+        queue.flush().unwrap();
         let wanted = [&log.log[100..120], &[7; 50], &log.log[300..320], &[0; 10]].concat();
         assert_eq!(into, wanted);
     }
@@ -532,14 +536,14 @@ mod tests {
         for from in [50, 90, 100, 110] {
             queue.push(run(from, 0, 10), None).unwrap();
         }
-        queue.finish().unwrap();
+        queue.flush().unwrap();
         assert_eq!(*log.reads.lock(), [50..100, 100..120]);
     }
 
     #[test]
     fn checksums_are_compared_even_where_not_all_bytes_are_copied() {
         let check = |crc| ChecksummedRange { at: 200, len: 80, crc };
-        let rows = StridedCopy { from: 200, from_stride: 8, to: 0, to_stride: 16, len: 8, count: 10 };
+        let rows = StridedCopy { from: 200, from_stride: 8, to: 0, to_stride: 16, run_len: 8, count: 10 };
         for mapped_len in [0, 10_000] {
             let log = Bytes { mapped_len, ..bytes(10_000) };
             let right = crc32c::crc32c(&log.log[200..280]);
@@ -549,7 +553,7 @@ mod tests {
                 queue.push(run(100, 0, 10), None)?;
                 queue.push_plain_entry(std::iter::once(runs), Some(check(crc)))?;
                 queue.push(run(300, 0, 10), None)?;
-                queue.finish()
+                queue.flush()
             };
             assert!(copy(rows, right).is_ok() && copy(run(200, 50, 80), right).is_ok());
             assert!(copy(rows, !right).is_err() && copy(run(200, 50, 80), !right).is_err());
@@ -564,7 +568,7 @@ mod tests {
         let mut into = vec![0; 80];
         let mut queue = CopyQueue::new(&log, &mut into, 2);
         queue.push(run(200, 0, 80), Some(check)).unwrap();
-        queue.finish().unwrap();
+        queue.flush().unwrap();
         assert_eq!(into[..], log.log[200..280]);
         assert_eq!(log.reads.lock()[..], [std::ops::Range { start: 200, end: 280 }]);
     }

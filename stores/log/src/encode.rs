@@ -81,7 +81,7 @@ impl SettingValue for EntryFilter {
 }
 
 /// A box of elements: the first one, the sides, and the bytes of the elements.
-pub type BoxData<'a> = (DimVec, DimVec, &'a [u8]);
+pub type BlockData<'a> = (DimVec, DimVec, &'a [u8]);
 
 /// An entry that is ready to be staged.
 #[derive(Debug)]
@@ -102,7 +102,7 @@ impl<'a> UnstagedEntry<'a> {
 }
 
 /// Cuts a large box into pieces of about so many bytes, along its first dimension that is longer than 1.
-fn pieces<'a>((start, count, bytes): BoxData<'a>, piece_bytes: u64) -> Vec<BoxData<'a>> {
+fn pieces<'a>((start, count, bytes): BlockData<'a>, piece_bytes: u64) -> Vec<BlockData<'a>> {
     let end: DimVec = start.iter().zip(&count).map(|(start, count)| start.saturating_add(*count)).collect();
     let mut rest = bytes;
     let piece = |(low, high, len): (DimVec, DimVec, u64)| {
@@ -115,13 +115,13 @@ fn pieces<'a>((start, count, bytes): BoxData<'a>, piece_bytes: u64) -> Vec<BoxDa
 }
 
 /// The entries of boxes, with their data as it is.
-pub fn split_into_plain_entries<'a>(boxes: Vec<BoxData<'a>>) -> Vec<UnstagedEntry<'a>> {
+pub fn split_into_plain_entries<'a>(boxes: Vec<BlockData<'a>>) -> Vec<UnstagedEntry<'a>> {
     plain_entries(boxes, PLAIN_PIECE_BYTES)
 }
 
 /// The entries of boxes that are cut into pieces of so many bytes.
-fn plain_entries<'a>(boxes: Vec<BoxData<'a>>, piece_bytes: u64) -> Vec<UnstagedEntry<'a>> {
-    let entry = |(start, count, bytes): BoxData<'a>| UnstagedEntry::plain(EntryChange::Block { start, count }, bytes);
+fn plain_entries<'a>(boxes: Vec<BlockData<'a>>, piece_bytes: u64) -> Vec<UnstagedEntry<'a>> {
+    let entry = |(start, count, bytes): BlockData<'a>| UnstagedEntry::plain(EntryChange::Block { start, count }, bytes);
     boxes.into_iter().flat_map(|whole| pieces(whole, piece_bytes)).map(entry).collect()
 }
 
@@ -131,7 +131,7 @@ fn plain_entries<'a>(boxes: Vec<BoxData<'a>>, piece_bytes: u64) -> Vec<UnstagedE
 /// # Errors
 /// If the filter is not known or fails.
 pub fn split_into_filtered_entries<'a>(
-    boxes: Vec<BoxData<'a>>,
+    boxes: Vec<BlockData<'a>>,
     filter: &FilterSpec,
     filters: &dyn FilterEngine,
 ) -> Result<Vec<UnstagedEntry<'a>>> {
@@ -151,7 +151,7 @@ pub fn split_into_filtered_entries<'a>(
 
 /// The data behind the filter; `None` if it is not smaller.
 fn encode(filter: &[FilterSpec], bytes: &[u8], filters: &dyn FilterEngine) -> Result<Option<Vec<u8>>> {
-    let failed = |source| Error::store(StoreErrorKind::Io, LogError::Encode { source });
+    let failed = |source| Error::store(StoreErrorKind::Io, LogError::EncodeEntry { source });
     let (encoded, mask) = filters.filter(filter, bytes).map_err(failed)?;
     Ok(Some(encoded).filter(|encoded| mask == 0 && encoded.len() < bytes.len()))
 }

@@ -53,9 +53,9 @@ pub enum EntryChange {
     /// Single elements get the values in the data, in this order.
     Points(Vec<u64>),
     /// The extent grows to at least this.
-    Grow(DimVec),
+    GrowToAtLeast(DimVec),
     /// The extent becomes this. Elements outside are gone; where it grows again, they are fill values.
-    Shrink(DimVec),
+    ShrinkTo(DimVec),
     /// Of no dataset: the batch ends here.
     EndOfBatch {
         /// Where the batch stands among those of all writers of the file: of two values of an element, that of the batch
@@ -70,7 +70,7 @@ pub enum EntryChange {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EntryHead {
     /// The number of the batch among those of its log.
-    pub batch: u64,
+    pub batch_number: u64,
     /// The number of the file that has the log: 0 for the main file.
     pub file: u32,
     /// The number of the dataset in the main file.
@@ -114,7 +114,7 @@ pub enum EntryError {
     NoEndOfBatch,
     /// A field has a value that no entry has.
     #[error("the entry is damaged: {0}")]
-    Field(&'static str),
+    InvalidField(&'static str),
 }
 
 impl EntryChange {
@@ -122,8 +122,8 @@ impl EntryChange {
         match self {
             EntryChange::Block { .. } => SUBARRAY,
             EntryChange::Points(_) => POINTS,
-            EntryChange::Grow(_) => GROW,
-            EntryChange::Shrink(_) => SHRINK,
+            EntryChange::GrowToAtLeast(_) => GROW,
+            EntryChange::ShrinkTo(_) => SHRINK,
             EntryChange::EndOfBatch { .. } => END_OF_BATCH,
         }
     }
@@ -133,7 +133,7 @@ impl EntryChange {
         8 * match self {
             EntryChange::Block { start, count } => start.len() + count.len(),
             EntryChange::Points(coords) => 1 + coords.len(),
-            EntryChange::Grow(dims) | EntryChange::Shrink(dims) => dims.len(),
+            EntryChange::GrowToAtLeast(dims) | EntryChange::ShrinkTo(dims) => dims.len(),
             EntryChange::EndOfBatch { shifts, .. } => 1 + 4 * shifts.len(),
         }
     }
@@ -160,7 +160,7 @@ impl EntryHead {
         out.extend([0; 4]);
         out.extend(len.to_le_bytes());
         out.extend(self.data_len.to_le_bytes());
-        out.extend(self.batch.to_le_bytes());
+        out.extend(self.batch_number.to_le_bytes());
         out.extend(self.file.to_le_bytes());
         out.extend((rank as u32).to_le_bytes());
         out.extend(self.data_crc.to_le_bytes());
@@ -177,7 +177,7 @@ impl EntryHead {
                 put(&[(coords.len() / rank.max(1)) as u64]);
                 put(coords);
             }
-            EntryChange::Grow(dims) | EntryChange::Shrink(dims) => put(dims),
+            EntryChange::GrowToAtLeast(dims) | EntryChange::ShrinkTo(dims) => put(dims),
             EntryChange::EndOfBatch { order, shifts } => {
                 put(&[*order]);
                 shifts.iter().for_each(|shift| put(&[shift.dataset, shift.start, shift.end, shift.new_start]));
@@ -204,7 +204,7 @@ pub fn decode_frame(frame: &[u8]) -> Result<EntryLengths, EntryError> {
     let is_head = (FRAME_BYTES as u64 + 20..=MAX_HEAD_BYTES as u64).contains(&head_len);
     let fits = data_len.checked_add(head_len).and_then(|end| end.checked_next_multiple_of(ALIGNMENT)) == Some(len);
     if !is_head || !fits {
-        return Err(EntryError::Field("its length"));
+        return Err(EntryError::InvalidField("its length"));
     }
     Ok(EntryLengths { head_len: head_len as usize, len })
 }
@@ -213,7 +213,7 @@ pub fn decode_frame(frame: &[u8]) -> Result<EntryLengths, EntryError> {
 ///
 /// # Errors
 /// [`EntryError`].
-pub fn decode_head(bytes: &[u8]) -> Result<(EntryHead, usize), EntryError> {
+pub fn decode_head_and_rank(bytes: &[u8]) -> Result<(EntryHead, usize), EntryError> {
     let EntryLengths { head_len, .. } = decode_frame(bytes)?;
     let head = bytes.get(..head_len).ok_or(EntryError::Truncated)?;
     let field = |at: usize| u64_at(head, at).ok_or(EntryError::Truncated);
@@ -223,7 +223,7 @@ pub fn decode_head(bytes: &[u8]) -> Result<(EntryHead, usize), EntryError> {
     let (file_and_rank, dataset) = (field(32)?, field(48)?);
     let rank = (file_and_rank >> 32) as usize;
     if rank > MAX_RANK {
-        return Err(EntryError::Field("its number of dimensions"));
+        return Err(EntryError::InvalidField("its number of dimensions"));
     }
     let kind = field(56)? as u32 as i32;
     let numbers: Vec<u64> =
@@ -236,18 +236,18 @@ pub fn decode_head(bytes: &[u8]) -> Result<(EntryHead, usize), EntryError> {
         (POINTS, [count, coords @ ..]) if rank > 0 && count.checked_mul(rank as u64) == Some(coords.len() as u64) => {
             EntryChange::Points(coords.to_vec())
         }
-        (GROW, dims) if dims.len() == rank => EntryChange::Grow(DimVec::from_slice(dims)),
-        (SHRINK, dims) if dims.len() == rank => EntryChange::Shrink(DimVec::from_slice(dims)),
+        (GROW, dims) if dims.len() == rank => EntryChange::GrowToAtLeast(DimVec::from_slice(dims)),
+        (SHRINK, dims) if dims.len() == rank => EntryChange::ShrinkTo(DimVec::from_slice(dims)),
         (END_OF_BATCH, [order, shifts @ ..]) if rank == 0 && shifts.len().is_multiple_of(4) => {
             let shift =
                 |&[dataset, from, to, first]: &[u64; 4]| RowShift { dataset, start: from, end: to, new_start: first };
             EntryChange::EndOfBatch { order: *order, shifts: shifts.as_chunks().0.iter().map(shift).collect() }
         }
-        _ => return Err(EntryError::Field("its selection")),
+        _ => return Err(EntryError::InvalidField("its selection")),
     };
     let tail = u64_at(head, head_len - 8).ok_or(EntryError::Truncated)?;
     let head = EntryHead {
-        batch: field(24)?,
+        batch_number: field(24)?,
         file: file_and_rank as u32,
         dataset,
         change,
@@ -256,10 +256,10 @@ pub fn decode_head(bytes: &[u8]) -> Result<(EntryHead, usize), EntryError> {
         data_crc: field(40)? as u32,
     };
     if tail as u32 != 0 {
-        return Err(EntryError::Field("its byte order"));
+        return Err(EntryError::InvalidField("its byte order"));
     }
     if head.lengths().head_len != head_len {
-        return Err(EntryError::Field("the length of its head"));
+        return Err(EntryError::InvalidField("the length of its head"));
     }
     Ok((head, rank))
 }
@@ -275,7 +275,7 @@ mod tests {
     use super::*;
 
     fn head(change: EntryChange) -> EntryHead {
-        EntryHead { batch: 7, file: 3, dataset: 5, change, filter_id: 0, data_len: 13, data_crc: 0xABCD }
+        EntryHead { batch_number: 7, file: 3, dataset: 5, change, filter_id: 0, data_len: 13, data_crc: 0xABCD }
     }
 
     #[test]
@@ -302,7 +302,7 @@ mod tests {
         bytes[60..68].copy_from_slice(&25_534u64.to_le_bytes());
         let crc = crc32c::crc32c(&bytes[8..]);
         bytes[4..8].copy_from_slice(&crc.to_le_bytes());
-        assert_eq!(decode_head(&bytes), Err(EntryError::Field("its selection")));
+        assert_eq!(decode_head_and_rank(&bytes), Err(EntryError::InvalidField("its selection")));
     }
 
     fn change() -> impl Strategy<Value = (EntryChange, usize)> {
@@ -312,8 +312,8 @@ mod tests {
             prop_oneof![
                 (dims(rank), dims(rank)).prop_map(|(start, count)| EntryChange::Block { start, count }),
                 points.prop_map(EntryChange::Points),
-                dims(rank).prop_map(EntryChange::Grow),
-                dims(rank).prop_map(EntryChange::Shrink),
+                dims(rank).prop_map(EntryChange::GrowToAtLeast),
+                dims(rank).prop_map(EntryChange::ShrinkTo),
             ]
             .prop_map(move |change| (change, rank))
         })
@@ -332,7 +332,7 @@ mod tests {
                 prop_assert_eq!(bytes.len() as u64, points_head_bytes((coords.len() / rank) as u64, rank));
             }
             prop_assert_eq!(decode_frame(&bytes), Ok(head.lengths()));
-            prop_assert_eq!(decode_head(&bytes), Ok((head, rank)));
+            prop_assert_eq!(decode_head_and_rank(&bytes), Ok((head, rank)));
         }
 
         #[test]
@@ -342,15 +342,15 @@ mod tests {
             head(change).encode(rank, &mut bytes);
             let at = at % bytes.len();
             bytes[at] ^= bits;
-            prop_assert!(decode_head(&bytes).is_err());
+            prop_assert!(decode_head_and_rank(&bytes).is_err());
         }
 
         #[test]
         fn no_bytes_make_it_panic(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
-            let _ = decode_head(&bytes);
+            let _ = decode_head_and_rank(&bytes);
             let mut begun = MAGIC.to_vec();
             begun.extend(bytes);
-            let _ = decode_head(&begun);
+            let _ = decode_head_and_rank(&begun);
         }
     }
 }

@@ -74,7 +74,7 @@ pub enum FoundChange<'a> {
     /// Elements were written.
     Written(FoundEntry<'a>),
     /// All elements outside of this extent are gone.
-    Shrunk(&'a [u64]),
+    ShrunkTo(&'a [u64]),
 }
 
 impl<'a> FoundEntry<'a> {
@@ -162,8 +162,8 @@ impl EntryBoxIndex {
                 self.boxes.push(&low, high.into_iter());
                 self.push_place(place(EntrySelectionKind::Points((coords.len() / self.rank.max(1)) as u64)), *order);
             }
-            EntryChange::Shrink(dims) => self.shrinks.push((*order, self.places.len() as u32, dims.clone())),
-            EntryChange::Points(_) | EntryChange::Grow(_) | EntryChange::EndOfBatch { .. } => {}
+            EntryChange::ShrinkTo(dims) => self.shrinks.push((*order, self.places.len() as u32, dims.clone())),
+            EntryChange::Points(_) | EntryChange::GrowToAtLeast(_) | EntryChange::EndOfBatch { .. } => {}
         }
     }
 
@@ -177,7 +177,7 @@ impl EntryBoxIndex {
     }
 
     /// The batch of the entries whose batch had not ended has ended, with this order.
-    pub fn end_batch(&mut self, batch_order: u64) {
+    pub fn set_unended_batch_order(&mut self, batch_order: u64) {
         for number in self.not_ended.drain(..) {
             self.orders[number as usize] = batch_order;
         }
@@ -219,11 +219,11 @@ impl EntryBoxIndex {
         for number in numbers {
             let written = (self.orders[number as usize], number);
             while let Some((.., dims)) = shrinks.next_if(|(order, before, _)| (*order, *before) <= written) {
-                found.push(FoundChange::Shrunk(dims));
+                found.push(FoundChange::ShrunkTo(dims));
             }
             found.push(entry(number));
         }
-        found.extend(shrinks.map(|(.., dims)| FoundChange::Shrunk(dims)));
+        found.extend(shrinks.map(|(.., dims)| FoundChange::ShrunkTo(dims)));
         found
     }
 
@@ -252,7 +252,7 @@ impl EntryBoxIndex {
         // The part of the box that no later shrink took away.
         let mut kept = DimVec::from_slice(end);
         self.find_changes(start, end).iter().rev().any(|change| match change {
-            FoundChange::Shrunk(dims) => {
+            FoundChange::ShrunkTo(dims) => {
                 kept.iter_mut().zip(*dims).for_each(|(kept, dim)| *kept = (*kept).min(*dim));
                 false
             }
@@ -273,12 +273,12 @@ impl EntryBoxIndex {
     }
 
     /// How many entries have elements.
-    pub fn entry_count(&self) -> usize {
+    pub fn data_entry_count(&self) -> usize {
         self.places.len()
     }
 
     /// How many entries have elements, and bytes of their data.
-    pub fn entry_count_and_data_bytes(&self) -> (u64, u64) {
+    pub fn data_entry_count_and_bytes(&self) -> (u64, u64) {
         (self.places.len() as u64, self.places.iter().map(|place| place.len).fold(0, u64::saturating_add))
     }
 }
@@ -289,7 +289,7 @@ mod tests {
     use crate::entry::EntryHead;
 
     fn push_ordered(index: &mut EntryBoxIndex, order: u64, change: EntryChange, at: u64) {
-        let head = EntryHead { batch: 0, file: 0, dataset: 0, change, filter_id: 0, data_len: 8, data_crc: 0 };
+        let head = EntryHead { batch_number: 0, file: 0, dataset: 0, change, filter_id: 0, data_len: 8, data_crc: 0 };
         index.push(&IndexTableRow { head, batch_order: order, data_at: LogPosition::new(0, at) });
     }
 
@@ -305,14 +305,14 @@ mod tests {
     fn what_was_written_before_a_shrink_is_gone_outside_of_it() {
         let mut index = EntryBoxIndex::new(1);
         push(&mut index, block(&[0], &[10]), 100);
-        push(&mut index, EntryChange::Shrink(DimVec::from_slice(&[4])), 0);
-        push(&mut index, EntryChange::Grow(DimVec::from_slice(&[20])), 0);
+        push(&mut index, EntryChange::ShrinkTo(DimVec::from_slice(&[4])), 0);
+        push(&mut index, EntryChange::GrowToAtLeast(DimVec::from_slice(&[20])), 0);
         assert!(index.may_have_elements(&[3], &[5]));
         assert!(!index.may_have_elements(&[4], &[10]));
         push(&mut index, block(&[6], &[1]), 200);
         assert!(index.may_have_elements(&[4], &[10]));
         let found = index.find_changes(&[2], &[8]);
-        let [FoundChange::Written(first), FoundChange::Shrunk(dims), FoundChange::Written(last)] = found[..] else {
+        let [FoundChange::Written(first), FoundChange::ShrunkTo(dims), FoundChange::Written(last)] = found[..] else {
             panic!("{found:?}");
         };
         assert_eq!((first.place.at.offset(), dims, last.place.at.offset()), (100, &[4][..], 200));
@@ -324,17 +324,17 @@ mod tests {
         let mut index = EntryBoxIndex::new(1);
         push_ordered(&mut index, UNENDED_BATCH_ORDER, block(&[0], &[4]), 100);
         push_ordered(&mut index, 5, block(&[2], &[4]), 200);
-        push_ordered(&mut index, 3, EntryChange::Shrink(DimVec::from_slice(&[1])), 0);
+        push_ordered(&mut index, 3, EntryChange::ShrinkTo(DimVec::from_slice(&[1])), 0);
         push_ordered(&mut index, 2, block(&[0], &[9]), 300);
         let at = |index: &EntryBoxIndex| -> Vec<Option<u64>> {
             let offset = |change: &FoundChange<'_>| match change {
                 FoundChange::Written(entry) => Some(entry.place.at.offset()),
-                FoundChange::Shrunk(_) => None,
+                FoundChange::ShrunkTo(_) => None,
             };
             index.find_changes(&[0], &[10]).iter().map(offset).collect()
         };
         assert_eq!(at(&index), [Some(300), None, Some(200), Some(100)]);
-        index.end_batch(6);
+        index.set_unended_batch_order(6);
         push_ordered(&mut index, 7, block(&[0], &[2]), 400);
         assert_eq!(at(&index), [Some(300), None, Some(200), Some(100), Some(400)]);
     }

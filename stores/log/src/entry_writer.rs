@@ -20,9 +20,9 @@ pub enum EntryWriter {
 
 /// Where an entry is among what is staged (bytes).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct StagedEntry {
+pub struct StagedEntryBounds {
     /// From its begin to its data.
-    pub before_data: u64,
+    pub data_offset: u64,
     /// All of it.
     pub len: u64,
 }
@@ -34,12 +34,19 @@ impl EntryWriter {
     }
 
     /// Whether a file has a table of its entries.
-    pub fn has_index_table(&self) -> bool {
+    pub fn supports_index_table(&self) -> bool {
         matches!(self, EntryWriter::H5live)
     }
 
     /// Adds an entry to what is staged. `rank` is that of its dataset, and `at` the position of the next staged byte.
-    pub fn stage(&mut self, head: &EntryHead, data: &[u8], rank: usize, at: u64, staged: &mut Vec<u8>) -> StagedEntry {
+    pub fn stage(
+        &mut self,
+        head: &EntryHead,
+        data: &[u8],
+        rank: usize,
+        at: u64,
+        staged: &mut Vec<u8>,
+    ) -> StagedEntryBounds {
         match self {
             EntryWriter::H5live => {
                 let bounds = head.lengths();
@@ -47,24 +54,24 @@ impl EntryWriter {
                 head.encode(rank, staged);
                 staged.extend_from_slice(data);
                 staged.resize(staged.len().next_multiple_of(ALIGNMENT as usize), 0);
-                StagedEntry { before_data: bounds.head_len as u64, len: bounds.len }
+                StagedEntryBounds { data_offset: bounds.head_len as u64, len: bounds.len }
             }
             EntryWriter::LogVol(writer) => {
                 let data = if writer.stage_if_block(head, at) { data } else { &[] };
                 staged.extend_from_slice(data);
-                StagedEntry { before_data: 0, len: data.len() as u64 }
+                StagedEntryBounds { data_offset: 0, len: data.len() as u64 }
             }
         }
     }
 
-    /// Moves what is staged to the log of a file. It is not published yet. `new_dataset_size` is how many bytes a new log dataset has
+    /// Moves what is staged to the log of a file. It is not published yet. `new_log_dataset_size` is how many bytes a new log dataset has
     /// room for.
     ///
     /// # Errors
     /// Errors of the store beneath. The bytes may be given again.
-    pub fn append(&mut self, file: &mut LogFile, staged: &[u8], new_dataset_size: u64) -> Result<()> {
+    pub fn append(&mut self, file: &mut LogFile, staged: &[u8], new_log_dataset_size: u64) -> Result<()> {
         match self {
-            EntryWriter::H5live => file.log.append(&*file.store, staged, new_dataset_size),
+            EntryWriter::H5live => file.log.append(&*file.store, staged, new_log_dataset_size),
             EntryWriter::LogVol(writer) => writer.write_data_log(file, staged),
         }
     }
@@ -75,21 +82,21 @@ impl EntryWriter {
     /// Errors of the store beneath.
     pub fn publish_by_next_commit(&mut self, file: &mut LogFile, publish: PublishLevel) -> Result<()> {
         match self {
-            EntryWriter::H5live => file.log.stage_end(file.store.writer()?),
+            EntryWriter::H5live => file.log.stage_published_end(file.store.writer()?),
             EntryWriter::LogVol(writer) => writer.publish(file, publish),
         }
     }
 
-    /// Has a main file say how many datasets were made. `group` is that of its log.
+    /// Has a main file say how many datasets were made. `log_group` is that of its log.
     ///
     /// # Errors
     /// If they are too many; errors of the store beneath.
-    pub fn set_dataset_count(&mut self, main: &dyn Store, group: ObjectId, count: u64) -> Result<()> {
+    pub fn write_created_dataset_count(&mut self, main: &dyn Store, log_group: ObjectId, count: u64) -> Result<()> {
         match self {
             EntryWriter::H5live => main
                 .writer()?
-                .set_attribute(group, &i64_scalar_attribute(names::CREATED_DATASET_COUNT, count.cast_signed())),
-            EntryWriter::LogVol(writer) => writer.set_dataset_count(main, count),
+                .set_attribute(log_group, &i64_scalar_attribute(names::CREATED_DATASET_COUNT, count.cast_signed())),
+            EntryWriter::LogVol(writer) => writer.set_created_dataset_count(main, count),
         }
     }
 }

@@ -24,7 +24,7 @@ pub enum LogError {
     LogDatasetRearranged(String),
     /// An object of the log is not there.
     #[error("the log is damaged: it has no {0}")]
-    Missing(String),
+    MissingPart(String),
     /// An attribute of the log's does not have the form that it should have.
     #[error("the log is damaged: the attribute {attribute:?} of {of} has another form")]
     InvalidAttribute {
@@ -56,7 +56,7 @@ pub enum LogError {
     ForeignSubfile(u32),
     /// A layout that this program does not know.
     #[error("the log has layout {0}; this program knows layout {known}", known = crate::LAYOUT_VERSION)]
-    UnknownLayout(i64),
+    UnknownLayoutVersion(i64),
     /// An entry is damaged.
     #[error("the log is damaged at byte {at}: {source}")]
     DamagedEntry {
@@ -87,7 +87,7 @@ pub enum LogError {
     },
     /// Data cannot be encoded.
     #[error("the data of an entry cannot be filtered: {source}")]
-    Encode {
+    EncodeEntry {
         /// Why.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
@@ -101,7 +101,7 @@ pub enum LogError {
     },
     /// Data cannot be decoded.
     #[error("the data of an entry at byte {at} of the log cannot be decoded: {source}")]
-    Decode {
+    DecodeEntry {
         /// Where the data begins.
         at: LogPosition,
         /// Why.
@@ -112,8 +112,11 @@ pub enum LogError {
 impl LogError {
     /// Whether the text says in which file of the log the damage is.
     fn names_file(&self) -> bool {
-        use LogError::{DamagedEntry, Decode, ForeignSubfile, InSubfile, OpenSubfile};
-        matches!(self, DamagedEntry { .. } | Decode { .. } | OpenSubfile { .. } | InSubfile { .. } | ForeignSubfile(_))
+        use LogError::{DamagedEntry, DecodeEntry, ForeignSubfile, InSubfile, OpenSubfile};
+        matches!(
+            self,
+            DamagedEntry { .. } | DecodeEntry { .. } | OpenSubfile { .. } | InSubfile { .. } | ForeignSubfile(_)
+        )
     }
 }
 

@@ -5,7 +5,7 @@ use h5live_model::{AllocationLimit, DatasetSpec, Error, FilterEngine, FilterSpec
 use crate::boxes::BoxRange;
 use crate::copies::CopyQueue;
 use crate::coverage::is_provably_covered;
-use crate::entry::{DimVec, EntryChange, decode_head, points_head_bytes};
+use crate::entry::{DimVec, EntryChange, decode_head_and_rank, points_head_bytes};
 use crate::entry_box_index::{EntryBoxIndex, EntryDataLocation, EntrySelectionKind, FoundChange, FoundEntry};
 use crate::error::{LogError, Result, with_subfile_number};
 use crate::log_bytes::{ChecksummedRange, LogSource};
@@ -58,7 +58,7 @@ pub struct Gatherer<'a> {
     /// What it is like.
     pub spec: &'a DatasetSpec,
     /// What undoes the filters of entries.
-    pub unfilter: &'a dyn FilterEngine,
+    pub filter_engine: &'a dyn FilterEngine,
     /// Most bytes that are allocated for an entry that is decoded as a whole.
     pub limit: AllocationLimit,
 }
@@ -74,7 +74,7 @@ impl Gatherer<'_> {
         let whole = found.iter().rposition(|change| change.written_block().is_some_and(|block| block.contains(wanted)));
         let found = &found[whole.unwrap_or(0)..];
         if whole.is_none() {
-            let is_shrunk = |change: &FoundChange<'_>| matches!(change, FoundChange::Shrunk(_));
+            let is_shrunk = |change: &FoundChange<'_>| matches!(change, FoundChange::ShrunkTo(_));
             let first = found.iter().rposition(is_shrunk).map_or(0, |shrunk| shrunk + 1);
             let blocks: Vec<_> = found[first..].iter().filter_map(FoundChange::written_block).collect();
             if !self.is_dataset_covered(index, blocks.len()) && !is_provably_covered(wanted, &blocks, into.len()) {
@@ -88,14 +88,14 @@ impl Gatherer<'_> {
             match change {
                 FoundChange::Written(entry) => match entry.place.kind {
                     EntrySelectionKind::Points(count) => {
-                        self.copy_points(entry, count, wanted, queue.finish_and_get_buffer()?)?
+                        self.copy_points(entry, count, wanted, queue.flush_and_get_buffer()?)?
                     }
                     EntrySelectionKind::Block => self.copy_block(entry, wanted, &mut queue)?,
                 },
-                FoundChange::Shrunk(dims) => self.fill_outside(dims, wanted, queue.finish_and_get_buffer()?),
+                FoundChange::ShrunkTo(dims) => self.fill_outside(dims, wanted, queue.flush_and_get_buffer()?),
             }
         }
-        queue.finish()
+        queue.flush()
     }
 
     /// Compares the data of entries with its checksum of which only a part is read, once for each entry.
@@ -106,7 +106,7 @@ impl Gatherer<'_> {
         };
         let written = found.iter().filter_map(|change| match change {
             FoundChange::Written(entry) => Some(entry),
-            FoundChange::Shrunk(_) => None,
+            FoundChange::ShrunkTo(_) => None,
         });
         let parts: Vec<_> = written.filter(is_part).collect();
         let bytes = parts.iter().fold(0u64, |bytes, entry| bytes.saturating_add(entry.place.len));
@@ -132,7 +132,7 @@ impl Gatherer<'_> {
         let extent = self.spec.dataspace.dims();
         let bytes = extent.iter().fold(self.element_size(), |bytes, dim| bytes.saturating_mul(*dim));
         found >= MIN_COVERING_BOXES
-            && found >= index.entry_count() / 2
+            && found >= index.data_entry_count() / 2
             && index.provably_covers(extent, usize::try_from(bytes).unwrap_or(usize::MAX))
     }
 
@@ -157,13 +157,13 @@ impl Gatherer<'_> {
                 from_stride: from_stride * size,
                 to: run.offset_in_second * size,
                 to_stride: to_stride * size,
-                len: run.len * size,
+                run_len: run.len * size,
                 count,
             })
         };
         if place.filter_id != 0 {
             let bytes = bytes.ok_or_else(|| self.invalid_entry_error(place.at, "has too many elements"))?;
-            return queue.push_encoded(place, self.limit.check(bytes)?, runs_from(0));
+            return queue.push_encoded_entry(place, self.limit.check(bytes)?, runs_from(0));
         }
         if !self.has_bytes_of_box(entry) {
             return Err(self.invalid_entry_error(place.at, "has another number of bytes than its box"));
@@ -189,11 +189,11 @@ impl Gatherer<'_> {
         self.limit.check(bytes)?;
         self.state.read(place.at, &mut stored)?;
         self.check_if_whole(place, &stored)?;
-        let failed = |source| LogError::Decode { at: place.at, source };
+        let failed = |source| LogError::DecodeEntry { at: place.at, source };
         let id =
             u16::try_from(place.filter_id).map_err(|_| self.invalid_entry_error(place.at, "has an unknown filter"))?;
         let filter = FilterSpec { id, ..FilterSpec::default() };
-        Ok(self.unfilter.unfilter(&[filter], 0, stored, bytes).map_err(failed)?)
+        Ok(self.filter_engine.unfilter(&[filter], 0, stored, bytes).map_err(failed)?)
     }
 
     /// Copies the points of an entry that lie in a box.
@@ -234,7 +234,8 @@ impl Gatherer<'_> {
             place.at.checked_sub(len).ok_or_else(|| self.invalid_entry_error(place.at, "has too many points"))?;
         let mut bytes = self.limit.zeroed(len)?;
         self.state.read(begin, &mut bytes)?;
-        let (head, found) = decode_head(&bytes).map_err(|source| LogError::DamagedEntry { at: begin, source })?;
+        let (head, found) =
+            decode_head_and_rank(&bytes).map_err(|source| LogError::DamagedEntry { at: begin, source })?;
         let is_same = (head.dataset, head.data_len, Some(head.data_crc)) == (self.dataset, place.len, place.crc);
         match head.change {
             EntryChange::Points(coords) if is_same && found == rank => Ok(coords),
@@ -284,7 +285,7 @@ impl LogSource for Gatherer<'_> {
         self.state.copy_mapped(LogPosition::from_bits(at), into)
     }
 
-    fn is_mapping_intact(&self) -> bool {
+    fn check_or_disable_mappings(&self) -> bool {
         self.state.is_mapping_intact()
     }
 

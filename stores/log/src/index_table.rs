@@ -80,10 +80,10 @@ fn split_entry(
     if crc32c::crc32c(&entry[..head_len + 24]) != number(3) as u32 && !cfg!(fuzzing) {
         return Err(EntryError::HeadChecksum);
     }
-    let (head, rank) = entry::decode_head(entry)?;
-    let at = position((number(0), number(1))).ok_or(EntryError::Field("its place"))?;
+    let (head, rank) = entry::decode_head_and_rank(entry)?;
+    let at = position((number(0), number(1))).ok_or(EntryError::InvalidField("its place"))?;
     if number(2) == UNENDED_BATCH_ORDER {
-        return Err(EntryError::Field("its order"));
+        return Err(EntryError::InvalidField("its order"));
     }
     *table = rest;
     Ok((rank, IndexTableRow { head, batch_order: number(2), data_at: at }))
@@ -110,8 +110,8 @@ impl SavedIndexTable {
     ///
     /// # Errors
     /// If it is damaged, or the skip list is over the limit; errors of the store beneath.
-    pub fn open(store: &dyn Store, group: ObjectId, limit: AllocationLimit) -> Result<Option<Self>> {
-        let find = |name: &str| Ok::<_, h5live_model::Error>(hard_target(store.link(group, &Name::from(name))?));
+    pub fn open(store: &dyn Store, log_group: ObjectId, limit: AllocationLimit) -> Result<Option<Self>> {
+        let find = |name: &str| Ok::<_, h5live_model::Error>(hard_target(store.link(log_group, &Name::from(name))?));
         let (Some(table), Some(list)) = (find(TABLE)?, find(SKIP_LIST)?) else { return Ok(None) };
         let Some(covers) = read_i64_list_attribute(store, table, COVERS, OF_TABLE)? else { return Ok(None) };
         let [covers, last_order] = covers[..] else {
@@ -124,7 +124,7 @@ impl SavedIndexTable {
         };
         let end = len(&*chunks)?;
         let list = read_bytes(&*list, 0..len(&*list)?.saturating_mul(8), limit)?;
-        let bad_field = |field| LogError::DamagedIndexTable { source: EntryError::Field(field) };
+        let bad_field = |field| LogError::DamagedIndexTable { source: EntryError::InvalidField(field) };
         // Tables of earlier versions have none.
         let checksum = read_i64_attribute(store, table, CHECKSUM, OF_TABLE)?;
         let is_damaged = |crc: i64| crc != i64::from(checksum_of(covers, last_order, &list));
@@ -155,7 +155,7 @@ impl SavedIndexTable {
     ///
     /// # Errors
     /// If the table is damaged, or has entries of another dataset there; errors of the store beneath and those of `each`.
-    pub fn for_each_entry(
+    pub fn for_each_rank_and_row(
         &self,
         dataset: u64,
         position: impl Fn((u64, u64)) -> Option<LogPosition>,
@@ -169,14 +169,16 @@ impl SavedIndexTable {
             let mut table = &window[..];
             let damage = loop {
                 match split_entry(&mut table, &position) {
-                    Ok((_, row)) if row.head.dataset != dataset => break EntryError::Field("its dataset"),
+                    Ok((_, row)) if row.head.dataset != dataset => break EntryError::InvalidField("its dataset"),
                     // Entries are in the order of the log. So a file that stores one chunk as many of the table has none
                     // of them twice, and what is read is no more than the log has.
                     Ok((_, row)) if last.is_some_and(|last| row.data_at.to_bits() <= last) => {
-                        break EntryError::Field("its place");
+                        break EntryError::InvalidField("its place");
                     }
                     // What lies behind is read from the log.
-                    Ok((_, row)) if row.data_at.offset() >= self.indexed_bytes => break EntryError::Field("its place"),
+                    Ok((_, row)) if row.data_at.offset() >= self.indexed_bytes => {
+                        break EntryError::InvalidField("its place");
+                    }
                     Ok((rank, row)) => {
                         (last, found) = (Some(row.data_at.to_bits()), found + 1);
                         each(rank, row)?;
@@ -189,9 +191,10 @@ impl SavedIndexTable {
                 EntryError::Truncated if read_to < end => {}
                 EntryError::Truncated if rest == 0 && found == count => return Ok(()),
                 EntryError::Truncated if rest == 0 => {
-                    return Err(
-                        LogError::DamagedIndexTable { source: EntryError::Field("the number of entries") }.into()
-                    );
+                    return Err(LogError::DamagedIndexTable {
+                        source: EntryError::InvalidField("the number of entries"),
+                    }
+                    .into());
                 }
                 source => return Err(LogError::DamagedIndexTable { source }.into()),
             }
@@ -222,7 +225,7 @@ pub struct IndexTableEncoder<'a> {
     /// The highest order of a batch in it.
     pub last_batch_order: u64,
     /// The place in a log dataset of a position.
-    pub dataset_and_offset_of: &'a dyn Fn(LogPosition) -> Option<(u64, u64)>,
+    pub log_dataset_and_offset_of: &'a dyn Fn(LogPosition) -> Option<(u64, u64)>,
 }
 
 impl IndexTableEncoder<'_> {
@@ -231,8 +234,8 @@ impl IndexTableEncoder<'_> {
     /// # Errors
     /// If its data has no place in the log.
     pub fn push(&self, table: &mut Vec<u8>, rank: usize, row: &IndexTableRow) -> Result<()> {
-        let place = (self.dataset_and_offset_of)(row.data_at)
-            .ok_or(LogError::DamagedIndexTable { source: EntryError::Field("its place") })?;
+        let place = (self.log_dataset_and_offset_of)(row.data_at)
+            .ok_or(LogError::DamagedIndexTable { source: EntryError::InvalidField("its place") })?;
         push_entry(table, row, rank, place);
         Ok(())
     }
@@ -245,7 +248,7 @@ impl IndexTableEncoder<'_> {
 /// Those of `push_dataset`; errors of the store beneath.
 pub fn save_index_table(
     store: &dyn Store,
-    group: ObjectId,
+    log_group: ObjectId,
     new: &IndexTableEncoder<'_>,
     dataset_count: u64,
     mut push_dataset: impl FnMut(u64, &mut Vec<u8>) -> Result<u64>,
@@ -257,12 +260,12 @@ pub fn save_index_table(
     }
     let writer = store.writer()?;
     for name in [TABLE, SKIP_LIST] {
-        if store.link(group, &Name::from(name))?.is_some() {
-            writer.remove_link(group, &Name::from(name))?;
+        if store.link(log_group, &Name::from(name))?.is_some() {
+            writer.remove_link(log_group, &Name::from(name))?;
         }
     }
-    write_bytes(store, group, SKIP_LIST, 8, &skips)?;
-    let id = write_bytes(store, group, TABLE, 1, &table)?;
+    write_bytes(store, log_group, SKIP_LIST, 8, &skips)?;
+    let id = write_bytes(store, log_group, TABLE, 1, &table)?;
     let checksum = checksum_of(new.indexed_bytes, new.last_batch_order, &skips);
     writer.set_attribute(id, &i64_scalar_attribute(CHECKSUM, checksum.into()))?;
     // A table without it is none.
@@ -327,7 +330,7 @@ mod tests {
 
     fn row(dataset: u64, start: u64) -> IndexTableRow {
         let change = EntryChange::Block { start: DimVec::from_slice(&[start]), count: DimVec::from_slice(&[4]) };
-        let head = EntryHead { batch: 1, file: 0, dataset, change, filter_id: 0, data_len: 16, data_crc: 5 };
+        let head = EntryHead { batch_number: 1, file: 0, dataset, change, filter_id: 0, data_len: 16, data_crc: 5 };
         IndexTableRow { head, batch_order: start + 1, data_at: LogPosition::new(3, 100 * start) }
     }
 

@@ -39,7 +39,7 @@ pub struct LogFileInfo {
 
 impl LogFileInfo {
     /// Bytes of entries.
-    pub fn log_bytes(&self) -> u64 {
+    pub fn used_bytes(&self) -> u64 {
         self.used_bytes_and_capacities.iter().map(|(used, _)| used).sum()
     }
 }
@@ -64,7 +64,7 @@ impl LogInfo {
         let state = session.state();
         let file_info = |file: &LogFile| {
             let saved = match session.layout {
-                LogLayout::H5live => SavedIndexTable::open(&*file.store, file.group, max_allocation)?,
+                LogLayout::H5live => SavedIndexTable::open(&*file.store, file.log_group, max_allocation)?,
                 LogLayout::LogVol => None,
             };
             Ok(LogFileInfo {
@@ -76,8 +76,8 @@ impl LogInfo {
             layout: session.layout,
             created_dataset_count: datasets,
             files: state.files().iter().map(file_info).collect::<Result<_>>()?,
-            entry_count: state.loaded_entry_count(),
-            data_bytes: state.loaded_data_bytes(),
+            entry_count: state.entry_count_outside_tables(),
+            data_bytes: state.data_bytes_outside_tables(),
         })
     }
 }

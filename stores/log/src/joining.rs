@@ -14,7 +14,7 @@ use crate::names;
 use crate::position::LogPosition;
 use crate::session::{LogOpenRequest, LogSession};
 use crate::subfile_opener::{
-    SubfileOpener, is_in_use, log_group_attribute_or_zero, subfile_count, subfile_error, subfile_group,
+    SubfileOpener, is_in_use, log_group_attribute_or_zero, subfile_count, subfile_error, subfile_log_group,
 };
 
 /// Joins the writers of a file. With `create_if_missing`, the file is made if it is not there.
@@ -27,9 +27,13 @@ pub fn join_as_writer(
     how: LogOpenRequest,
 ) -> std::result::Result<LogSession, OpenError> {
     let mut lease = files.lease()?;
-    let main = lease.open_main(if create_if_missing { MainFileUse::CreateIfMissing } else { MainFileUse::Join })?;
+    let main = lease.open_main_for_writing(if create_if_missing {
+        MainFileUse::CreateIfMissing
+    } else {
+        MainFileUse::Join
+    })?;
     let taken = take_subfile(&*files, &*main, create_if_missing);
-    lease.end()?;
+    lease.close_main_and_release()?;
     let (number, own) = taken?;
     let inner = files.open_main(Mode::SwmrRead)?;
     let group = existing_log_group(&*inner)?;
@@ -40,9 +44,9 @@ pub fn join_as_writer(
     subfiles.add_unopened_subfiles(&*inner, group, &mut state, how.max_allocation)?;
     state.apply_all_waiting()?;
     if subfiles.own.is_some() {
-        return Err(Error::from(LogError::Missing(format!("subfile {number} in the count of subfiles"))).into());
+        return Err(Error::from(LogError::MissingPart(format!("subfile {number} in the count of subfiles"))).into());
     }
-    files.set_last_batch_order(number, state.own().last_batch_order)?;
+    files.set_last_batch_order(number, state.own_file().last_batch_order)?;
     Ok(LogSession::joined(inner, files, state, how)?)
 }
 
@@ -87,12 +91,14 @@ fn take_subfile(
     });
     if let Some((number, opened)) = found {
         let store = opened.map_err(|error| subfile_error(number, count, error))?;
-        let group = subfile_group(number, &*store, file_id)?;
+        let group = subfile_log_group(number, &*store, file_id)?;
         return Ok((number, (store, group)));
     }
     let number = count + 1;
-    if number > LogPosition::MAX_FILE {
-        return Err(Error::Invalid(format!("a file with a log has at most {} subfiles", LogPosition::MAX_FILE)).into());
+    if number > LogPosition::MAX_FILE_NUMBER {
+        return Err(
+            Error::Invalid(format!("a file with a log has at most {} subfiles", LogPosition::MAX_FILE_NUMBER)).into()
+        );
     }
     // What is there under this name was left by a writer that died here, or belongs to another file.
     let store = files.open_subfile(number, Mode::Create, true)?;

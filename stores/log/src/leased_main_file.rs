@@ -75,19 +75,19 @@ impl<'a> MainFileChange<'a> {
     }
 
     /// Notes that objects may be gone.
-    pub fn mark_any_changed(&mut self) {
+    pub fn mark_possible_removal(&mut self) {
         self.changed = ChangedObjects::Any;
     }
 
     /// Notes that an object was made without a link.
-    pub fn add_unlinked_object(&mut self, id: ObjectId) {
+    pub fn track_unlinked_object(&mut self, id: ObjectId) {
         if let Some(unlinked) = &mut self.unlinked {
             unlinked.insert(id);
         }
     }
 
     /// Notes that an object has a link, or is gone.
-    pub fn remove_unlinked_object(&mut self, id: ObjectId) {
+    pub fn untrack_unlinked_object(&mut self, id: ObjectId) {
         if let Some(unlinked) = &mut self.unlinked {
             unlinked.remove(&id);
         }
@@ -101,7 +101,7 @@ impl LeasedMainFile {
     /// If another writer does not end its turn; errors of the store beneath.
     pub fn acquire(files: &dyn MultiWriterFiles) -> Result<Self> {
         let mut lease = files.lease().map_err(into_model_error)?;
-        let main = lease.open_main(MainFileUse::Turn).map_err(into_model_error)?;
+        let main = lease.open_main_for_writing(MainFileUse::Turn).map_err(into_model_error)?;
         Ok(LeasedMainFile { main, lease, unlinked: FxHashSet::default() })
     }
 
@@ -122,7 +122,7 @@ impl LeasedMainFile {
     /// Errors of the store beneath.
     pub fn publish_and_try_release(self) -> Result<Option<Self>> {
         if self.unlinked.is_empty() {
-            return self.lease.end().map(|()| None).map_err(into_model_error);
+            return self.lease.close_main_and_release().map(|()| None).map_err(into_model_error);
         }
         self.main.writer()?.commit(ObjectScope::All, PublishLevel::Visible)?;
         Ok(Some(self))

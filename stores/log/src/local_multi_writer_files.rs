@@ -88,7 +88,7 @@ pub fn subfile_path(main: &Path, number: u32) -> PathBuf {
 }
 
 /// Whether writers join the main file at this path, or have done so.
-pub fn is_multi_writer(main: &Path) -> bool {
+pub fn has_multi_writer_files(main: &Path) -> bool {
     beside(main, LEASE).exists()
 }
 
@@ -198,7 +198,7 @@ impl MainOpener {
 
     /// Whether a live writer has joined.
     fn has_writers(&self) -> bool {
-        let paths = (1..=LogPosition::MAX_FILE).map(|number| subfile_path(&self.main, number));
+        let paths = (1..=LogPosition::MAX_FILE_NUMBER).map(|number| subfile_path(&self.main, number));
         let open = |path| self.open(path, Mode::Read, &[(NAMES_WRITER, "no")]);
         paths.take_while(|path| path.exists()).any(|path| has_live_writer(open(path)))
     }
@@ -289,7 +289,7 @@ impl FileLease {
 }
 
 impl MainFileLease for FileLease {
-    fn open_main(&mut self, usage: MainFileUse) -> Result<Arc<dyn Store>, OpenError> {
+    fn open_main_for_writing(&mut self, usage: MainFileUse) -> Result<Arc<dyn Store>, OpenError> {
         let mark = read_all(&self.file).ok();
         let is_whole = mark.is_some() && mark == MainOpener::whole_mark();
         self.mark(b"")?;
@@ -329,7 +329,7 @@ impl MainFileLease for FileLease {
         Ok(self.main.insert(main).clone())
     }
 
-    fn end(mut self: Box<Self>) -> Result<(), OpenError> {
+    fn close_main_and_release(mut self: Box<Self>) -> Result<(), OpenError> {
         if let Some(main) = self.main.take() {
             main.close()?;
             if let Some(mark) = MainOpener::whole_mark() {

@@ -36,7 +36,7 @@ pub trait LogSource: Sync {
 
     /// Whether all that was copied from memory were bytes of the log: nobody has cut the file. If not, nothing is in
     /// memory from then on.
-    fn is_mapping_intact(&self) -> bool;
+    fn check_or_disable_mappings(&self) -> bool;
 
     /// How many bytes from `at` on can be read by one call.
     fn contiguous_bytes_at(&self, at: u64) -> u64;

@@ -112,7 +112,7 @@ impl LogDataset {
         let size = spec.dataspace.element_count().unwrap_or(0);
         let first = read_i64_attribute(store, id, names::START_POSITION, OF_LOG)?;
         let first =
-            first.ok_or_else(|| LogError::Missing(format!("attribute {:?} of {OF_LOG}", names::START_POSITION)))?;
+            first.ok_or_else(|| LogError::MissingPart(format!("attribute {:?} of {OF_LOG}", names::START_POSITION)))?;
         Ok(LogDataset {
             id,
             chunks,
@@ -145,7 +145,7 @@ impl LogDataset {
             return Ok(stored);
         }
         let found = self.chunks.locate(&ChunkCoord::origin(1))?;
-        let found = found.ok_or_else(|| LogError::Missing("storage for its entries".to_owned()))?;
+        let found = found.ok_or_else(|| LogError::MissingPart("storage for its entries".to_owned()))?;
         Ok(self.stored.get_or_init(|| found))
     }
 
@@ -163,20 +163,20 @@ impl LogDataset {
 }
 
 impl LogDatasets {
-    /// The log datasets of a file whose group of the log is `group`.
+    /// The log datasets of a file whose group of the log is `log_group`.
     ///
     /// # Errors
     /// If the file is damaged; errors of the store beneath.
-    pub fn open(store: &dyn Store, group: ObjectId) -> Result<Self> {
+    pub fn open(store: &dyn Store, log_group: ObjectId) -> Result<Self> {
         // Links are there before they are counted.
-        let count = read_i64_attribute(store, group, names::LOG_DATASET_COUNT, names::OF_GROUP)?;
-        let count = count.ok_or_else(|| LogError::Missing("number of log datasets".to_owned()))?.cast_unsigned();
-        let mut datasets = LogDatasets { group, list: Vec::new() };
+        let count = read_i64_attribute(store, log_group, names::LOG_DATASET_COUNT, names::OF_GROUP)?;
+        let count = count.ok_or_else(|| LogError::MissingPart("number of log datasets".to_owned()))?.cast_unsigned();
+        let mut datasets = LogDatasets { group: log_group, list: Vec::new() };
         datasets.catch_up(store)?;
         for number in datasets.list.len() as u64 + 1..=count {
             // One without entries was made by a writer that died, or is about to publish some.
-            if store.link(group, &log_name(number as usize))?.is_none() {
-                return Err(LogError::Missing(format!("log dataset \"log_{number}\" of {count}")).into());
+            if store.link(log_group, &log_name(number as usize))?.is_none() {
+                return Err(LogError::MissingPart(format!("log dataset \"log_{number}\" of {count}")).into());
             }
         }
         Ok(datasets)
@@ -198,7 +198,7 @@ impl LogDatasets {
         let (stored, mapped) = (OnceLock::new(), MappedEntries::default());
         let dataset = LogDataset { id, chunks, first, used: size, published: size, size, stored, mapped };
         let begin =
-            dataset.stored_chunk()?.file_offset.ok_or_else(|| LogError::Missing("place of its data".to_owned()))?;
+            dataset.stored_chunk()?.file_offset.ok_or_else(|| LogError::MissingPart("place of its data".to_owned()))?;
         self.list.push(dataset);
         Ok(DataLogPlace { file_start: begin, file_end: begin.saturating_add(size), log_start: first })
     }
@@ -267,13 +267,13 @@ impl LogDatasets {
         Ok(found)
     }
 
-    /// Writes entries behind the last one; they are not published yet. `new_dataset_size` is how many bytes a new log dataset has
+    /// Writes entries behind the last one; they are not published yet. `new_log_dataset_size` is how many bytes a new log dataset has
     /// room for, if one is needed.
     ///
     /// # Errors
     /// Errors of the store beneath. The entries may be given again.
-    pub fn append(&mut self, store: &dyn Store, bytes: &[u8], new_dataset_size: u64) -> Result<()> {
-        let last = self.with_room(store, bytes.len() as u64, new_dataset_size)?;
+    pub fn append(&mut self, store: &dyn Store, bytes: &[u8], new_log_dataset_size: u64) -> Result<()> {
+        let last = self.with_room(store, bytes.len() as u64, new_log_dataset_size)?;
         write_entries(&*last.chunks, last.used, bytes)?;
         last.used += bytes.len() as u64;
         Ok(())
@@ -288,9 +288,9 @@ impl LogDatasets {
         &mut self,
         store: &dyn Store,
         len: u64,
-        new_dataset_size: u64,
+        new_log_dataset_size: u64,
     ) -> Result<(Arc<dyn ChunkStore>, u64)> {
-        let last = self.with_room(store, len, new_dataset_size)?;
+        let last = self.with_room(store, len, new_log_dataset_size)?;
         let offset = last.used;
         last.used += len;
         Ok((last.chunks.clone(), offset))
@@ -301,7 +301,7 @@ impl LogDatasets {
         if self.list.last().is_none_or(|last| last.size - last.used < len) {
             self.add(store, room.max(len))?;
         }
-        self.list.last_mut().ok_or_else(|| LogError::Missing("log dataset".to_owned()).into())
+        self.list.last_mut().ok_or_else(|| LogError::MissingPart("log dataset".to_owned()).into())
     }
 
     fn add(&mut self, store: &dyn Store, size: u64) -> Result<()> {
@@ -327,7 +327,7 @@ impl LogDatasets {
     ///
     /// # Errors
     /// Errors of the store beneath.
-    pub fn stage_end(&mut self, writer: &dyn StoreWriter) -> Result<()> {
+    pub fn stage_published_end(&mut self, writer: &dyn StoreWriter) -> Result<()> {
         let is_waiting = |dataset: &&LogDataset| dataset.published < dataset.used;
         let waiting: Vec<_> = self.list.iter().rev().skip(1).take_while(is_waiting).map(|dataset| dataset.id).collect();
         let Some(last) = self.list.last() else { return Ok(()) };
@@ -390,7 +390,7 @@ impl LogDatasets {
     }
 
     /// Copies bytes of the log from memory; `false` if they are not there. That all of them are the file's,
-    /// [`LogDatasets::is_mapping_intact`] says afterwards.
+    /// [`LogDatasets::check_or_disable_mappings`] says afterwards.
     pub fn copy_mapped(&self, at: u64, into: &mut [u8]) -> bool {
         let Some((dataset, offset)) = self.find(at, into.len() as u64) else { return false };
         let bytes = dataset.mapped.bytes.get().and_then(Option::as_ref);
@@ -398,7 +398,7 @@ impl LogDatasets {
     }
 
     /// Whether the file has had all bytes that were copied from memory. If not, none is from then on.
-    pub fn is_mapping_intact(&self) -> bool {
+    pub fn check_or_disable_mappings(&self) -> bool {
         let cut = |dataset: &&LogDataset| dataset.mapped.bytes.get().is_some_and(|bytes| !is_whole(bytes));
         self.list.iter().filter(cut).map(|dataset| dataset.mapped.is_cut.store(true, Relaxed)).count() == 0
     }
@@ -409,7 +409,7 @@ impl LogDatasets {
     }
 
     /// The number of the log dataset that has a position, from 1 on, and the offset in it.
-    pub fn dataset_and_offset_of(&self, at: u64) -> Option<(u64, u64)> {
+    pub fn log_dataset_and_offset_of(&self, at: u64) -> Option<(u64, u64)> {
         let number = self.list.partition_point(|dataset| dataset.first + dataset.used < at);
         let dataset = self.list.get(number)?;
         Some((number as u64 + 1, at.checked_sub(dataset.first)?))

@@ -24,13 +24,13 @@ pub struct LogFile {
     /// The open file.
     pub store: Arc<dyn Store>,
     /// The group of the log.
-    pub group: ObjectId,
+    pub log_group: ObjectId,
     /// The log datasets.
     pub log: LogDatasets,
     /// The index table of the file. Entries behind it are read from the log.
     saved: Option<SavedIndexTable>,
     /// Up to where entries are known (bytes).
-    pub known_end: u64,
+    pub next_entry_offset: u64,
     /// The number of the batch that comes next.
     pub next_batch_number: u64,
     /// The highest order of a batch in this log.
@@ -69,7 +69,7 @@ pub fn has_log_mark(store: &dyn Store) -> Result<bool> {
 /// # Errors
 /// If there is none; errors of the store.
 pub fn existing_log_group(store: &dyn Store) -> Result<ObjectId> {
-    let missing = || LogError::Missing(format!("group {:?}", names::LOG_GROUP));
+    let missing = || LogError::MissingPart(format!("group {:?}", names::LOG_GROUP));
     Ok(log_group(store)?.ok_or_else(missing)?)
 }
 
@@ -79,7 +79,7 @@ pub fn existing_log_group(store: &dyn Store) -> Result<ObjectId> {
 /// If there is none; errors of the store.
 pub fn log_group_attribute(store: &dyn Store, group: ObjectId, name: &'static str) -> Result<u64> {
     let found = read_i64_attribute(store, group, name, names::OF_GROUP)?;
-    let missing = || LogError::Missing(format!("attribute {name:?} of {}", names::OF_GROUP));
+    let missing = || LogError::MissingPart(format!("attribute {name:?} of {}", names::OF_GROUP));
     Ok(found.ok_or_else(missing)?.cast_unsigned())
 }
 
@@ -140,21 +140,21 @@ impl LogFile {
     ) -> Result<Self> {
         match log_group_attribute(&*store, group, names::LAYOUT_VERSION)?.cast_signed() {
             crate::LAYOUT_VERSION => {}
-            other => return Err(LogError::UnknownLayout(other).into()),
+            other => return Err(LogError::UnknownLayoutVersion(other).into()),
         }
         let log = LogDatasets::open(&*store, group)?;
         let saved = table.map_or(Ok(None), |limit| SavedIndexTable::open(&*store, group, limit))?;
         let (covers, last_order) = saved.as_ref().map_or((0, 0), |saved| (saved.indexed_bytes, saved.last_batch_order));
         if covers > log.end() {
-            return Err(LogError::DamagedIndexTable { source: EntryError::Field("more than the log") }.into());
+            return Err(LogError::DamagedIndexTable { source: EntryError::InvalidField("more than the log") }.into());
         }
         Ok(LogFile {
             number,
             store,
-            group,
+            log_group: group,
             log,
             saved,
-            known_end: covers,
+            next_entry_offset: covers,
             next_batch_number: 1,
             last_batch_order: last_order,
             main_number: OnceLock::new(),
@@ -167,10 +167,10 @@ impl LogFile {
         LogFile {
             number: 0,
             store,
-            group,
+            log_group: group,
             log,
             saved: None,
-            known_end: indexed,
+            next_entry_offset: indexed,
             next_batch_number: 1,
             last_batch_order: 0,
             main_number: OnceLock::new(),
@@ -192,7 +192,7 @@ impl LogFile {
     /// # Errors
     /// As [`LogFile::open`].
     pub fn reopen_table(&mut self, limit: AllocationLimit) -> Result<()> {
-        self.saved = SavedIndexTable::open(&*self.store, self.group, limit)?;
+        self.saved = SavedIndexTable::open(&*self.store, self.log_group, limit)?;
         Ok(())
     }
 
@@ -207,7 +207,7 @@ impl LogFile {
     ) -> Result<()> {
         let Some(saved) = &self.saved else { return Ok(()) };
         let position = |place| self.log.position_of_dataset_offset(place).map(|offset| self.position(offset));
-        let read = saved.for_each_entry(dataset, position, &mut |rank, row| {
+        let read = saved.for_each_rank_and_row(dataset, position, &mut |rank, row| {
             self.check_number(&row.head, row.data_at)?;
             each(rank, row)
         });
@@ -221,7 +221,7 @@ impl LogFile {
     pub fn detect_unread_entries(&mut self) -> Result<bool> {
         let caught_up = self.log.catch_up(&*self.store);
         caught_up.map_err(|error| with_subfile_number(self.number, error))?;
-        Ok(self.known_end < self.log.end())
+        Ok(self.next_entry_offset < self.log.end())
     }
 
     /// Reads bytes of the log from an offset on.
@@ -245,7 +245,8 @@ impl LogFile {
         match head.file == number {
             true => Ok(()),
             false => {
-                Err(LogError::DamagedEntry { at, source: EntryError::Field("it was written into another file") }.into())
+                Err(LogError::DamagedEntry { at, source: EntryError::InvalidField("it was written into another file") }
+                    .into())
             }
         }
     }
@@ -259,15 +260,15 @@ impl LogFile {
         limit: AllocationLimit,
         mut each: impl FnMut(LogBatch) -> Result<()>,
     ) -> Result<()> {
-        let (mut window, mut first) = (Vec::new(), self.known_end);
+        let (mut window, mut first) = (Vec::new(), self.next_entry_offset);
         let mut batch = LogBatch::default();
-        let mut at = self.known_end;
+        let mut at = self.next_entry_offset;
         while at < self.log.end() {
             let damaged = |source| LogError::DamagedEntry { at: self.position(at), source };
             self.fill_window(at, (&mut window, &mut first), FRAME_BYTES as u64, limit)?;
             let bounds = entry::decode_frame(&window[(at - first) as usize..]).map_err(damaged)?;
             self.fill_window(at, (&mut window, &mut first), bounds.head_len as u64, limit)?;
-            let (head, rank) = entry::decode_head(&window[(at - first) as usize..]).map_err(damaged)?;
+            let (head, rank) = entry::decode_head_and_rank(&window[(at - first) as usize..]).map_err(damaged)?;
             if bounds.len > self.log.contiguous_bytes_at(at) {
                 return Err(damaged(EntryError::Truncated).into());
             }
@@ -278,7 +279,9 @@ impl LogFile {
                 let order = *order;
                 // Each batch of a writer has a higher order than the one before.
                 if order <= self.last_batch_order || order == UNENDED_BATCH_ORDER {
-                    return Err(LogError::DamagedEntry { at: data, source: EntryError::Field("its order") }.into());
+                    return Err(
+                        LogError::DamagedEntry { at: data, source: EntryError::InvalidField("its order") }.into()
+                    );
                 }
                 batch.ranks_and_entries.iter_mut().for_each(|(_, row)| shift_entry(shifts, &mut row.head));
                 self.end_batch(at, &head, order, &mut batch);
@@ -294,8 +297,8 @@ impl LogFile {
     }
 
     fn end_batch(&mut self, at: u64, head: &EntryHead, order: u64, batch: &mut LogBatch) {
-        self.known_end = at;
-        self.next_batch_number = self.next_batch_number.max(head.batch.saturating_add(1));
+        self.next_entry_offset = at;
+        self.next_batch_number = self.next_batch_number.max(head.batch_number.saturating_add(1));
         self.last_batch_order = self.last_batch_order.max(order);
         batch.order = order;
         batch.ranks_and_entries.iter_mut().for_each(|(_, row)| row.batch_order = order);

@@ -12,7 +12,7 @@ use crate::background_write::{BackgroundWriter, PendingWrite};
 use crate::encode::UnstagedEntry;
 use crate::entry::{DimVec, EntryChange, EntryHead};
 use crate::entry_box_index::EntryBoxIndex;
-use crate::entry_writer::{EntryWriter, StagedEntry};
+use crate::entry_writer::{EntryWriter, StagedEntryBounds};
 use crate::error::{LogError, Result};
 use crate::index_table::{self, IndexTableEncoder, IndexTableRow, UNENDED_BATCH_ORDER};
 use crate::log_datasets::LogDatasets;
@@ -123,7 +123,7 @@ impl LogState {
     ) -> Result<Self> {
         let mut state = LogState::open(file, AllocationLimit::default(), LogMutant::None)?;
         state.format = format;
-        for (entries, bytes) in indexes.values().map(EntryBoxIndex::entry_count_and_data_bytes) {
+        for (entries, bytes) in indexes.values().map(EntryBoxIndex::data_entry_count_and_bytes) {
             state.entries += entries;
             state.data_bytes = state.data_bytes.saturating_add(bytes);
         }
@@ -144,16 +144,16 @@ impl LogState {
 
     /// The group of the log in the main file.
     pub fn main_log_group(&self) -> ObjectId {
-        self.files.first().map_or(ObjectId(0), |main| main.group)
+        self.files.first().map_or(ObjectId(0), |main| main.log_group)
     }
 
     /// The file to which the session appends.
-    pub fn own(&self) -> &LogFile {
+    pub fn own_file(&self) -> &LogFile {
         &self.files[self.own]
     }
 
     /// The file to which the session appends, to be changed.
-    pub fn own_mut(&mut self) -> &mut LogFile {
+    pub fn own_file_mut(&mut self) -> &mut LogFile {
         &mut self.files[self.own]
     }
 
@@ -182,7 +182,7 @@ impl LogState {
             }
             self.datasets.insert(number, dataset);
         }
-        let missing = || LogError::Missing(format!("entry of dataset {number}"));
+        let missing = || LogError::MissingPart(format!("entry of dataset {number}"));
         let dataset = self.datasets.get_mut(&number).ok_or_else(missing)?;
         check_rank(number, rank, dataset.index.rank())?;
         Ok(dataset)
@@ -192,8 +192,8 @@ impl LogState {
     ///
     /// # Errors
     /// If a table is damaged; errors of the stores beneath.
-    pub fn load_dataset_index(&mut self, number: u64, rank: usize) -> Result<()> {
-        self.dataset_mut(number, rank).map(drop)
+    pub fn load_table_entries(&mut self, dataset: u64, rank: usize) -> Result<()> {
+        self.dataset_mut(dataset, rank).map(drop)
     }
 
     /// Writes the index table and the skip list of the own file, if its log has more than the ones of the file. All
@@ -202,22 +202,22 @@ impl LogState {
     ///
     /// # Errors
     /// Errors of the store beneath.
-    pub fn save_index_table(&mut self, dataset_count: u64, limit: AllocationLimit) -> Result<()> {
-        let own = self.own();
+    pub fn save_index_table(&mut self, created_dataset_count: u64, limit: AllocationLimit) -> Result<()> {
+        let own = self.own_file();
         // A subfile by itself does not know how many there are.
-        let count = self.datasets.keys().map(|number| number.saturating_add(1)).fold(dataset_count, u64::max);
+        let count = self.datasets.keys().map(|number| number.saturating_add(1)).fold(created_dataset_count, u64::max);
         let is_bounded = limit.check(index_table::skip_list_bytes(count)).is_ok();
         let is_covered = own.table_indexed_bytes().unwrap_or(0) == own.log.end();
-        if !self.format.has_index_table() || is_covered || !is_bounded {
+        if !self.format.supports_index_table() || is_covered || !is_bounded {
             return Ok(());
         }
-        let place = |at: LogPosition| own.log.dataset_and_offset_of(at.offset());
+        let place = |at: LogPosition| own.log.log_dataset_and_offset_of(at.offset());
         let new = IndexTableEncoder {
             indexed_bytes: own.log.end(),
             last_batch_order: own.last_batch_order,
-            dataset_and_offset_of: &place,
+            log_dataset_and_offset_of: &place,
         };
-        index_table::save_index_table(&*own.store, own.group, &new, count, |number, table| {
+        index_table::save_index_table(&*own.store, own.log_group, &new, count, |number, table| {
             let Some(dataset) = self.dataset(number) else {
                 let mut count = 0;
                 own.for_each_table_entry(number, &mut |rank, row| {
@@ -230,7 +230,7 @@ impl LogState {
             rows.try_fold(0, |count, row| new.push(table, rank, row).map(|()| count + 1))
         })?;
         // The one that was read before is gone.
-        self.own_mut().reopen_table(limit)
+        self.own_file_mut().reopen_table(limit)
     }
 
     /// What a mutant does: writes a table that covers entries that are still staged.
@@ -239,13 +239,13 @@ impl LogState {
     /// Errors of the store beneath.
     #[cfg(feature = "mutants")]
     pub fn mutant_save_index_table_early(&self, dataset_count: u64) -> Result<()> {
-        let own = self.own();
+        let own = self.own_file();
         let new = IndexTableEncoder {
-            indexed_bytes: own.known_end,
+            indexed_bytes: own.next_entry_offset,
             last_batch_order: own.last_batch_order,
-            dataset_and_offset_of: &|at| Some((1, at.offset())),
+            log_dataset_and_offset_of: &|at| Some((1, at.offset())),
         };
-        index_table::save_index_table(&*own.store, own.group, &new, dataset_count, |number, table| {
+        index_table::save_index_table(&*own.store, own.log_group, &new, dataset_count, |number, table| {
             let mut rows = self.dataset(number).into_iter().flat_map(|dataset| dataset.rows_of_file(own.number));
             rows.try_fold(0, |count, row| new.push(table, 1, row).map(|()| count + 1))
         })
@@ -258,7 +258,7 @@ impl LogState {
     #[cfg(feature = "mutants")]
     pub fn mutant_publish_early(&mut self, writer: &dyn StoreWriter) -> Result<()> {
         let staged = self.staged.len() as u64;
-        self.own_mut().log.mutant_stage_end_past_entries(writer, staged)?;
+        self.own_file_mut().log.mutant_stage_end_past_entries(writer, staged)?;
         writer.commit(ObjectScope::All, PublishLevel::Visible)
     }
 
@@ -271,9 +271,9 @@ impl LogState {
     ///
     /// # Errors
     /// If a table is damaged; errors of the stores beneath.
-    pub fn update_index(&mut self, number: u64, rank: usize) -> Result<()> {
+    pub fn update_index(&mut self, dataset: u64, rank: usize) -> Result<()> {
         self.end_points()?;
-        self.dataset_mut(number, rank)?.update_index();
+        self.dataset_mut(dataset, rank)?.update_index();
         Ok(())
     }
 
@@ -286,7 +286,7 @@ impl LogState {
     ///
     /// # Errors
     /// If the rank is not the one that the log knows.
-    pub fn stage(&mut self, dataset: u64, rank: usize, entry: UnstagedEntry<'_>) -> Result<()> {
+    pub fn stage_entry(&mut self, dataset: u64, rank: usize, entry: UnstagedEntry<'_>) -> Result<()> {
         self.end_points()?;
         self.stage_entry(dataset, rank, entry)
     }
@@ -294,7 +294,7 @@ impl LogState {
     /// Stages one element.
     ///
     /// # Errors
-    /// As [`LogState::stage`].
+    /// As [`LogState::stage_entry`].
     pub fn stage_point(&mut self, dataset: u64, at: &[u64], element: &[u8]) -> Result<()> {
         let is_continued = |run: &PointRun| run.dataset == dataset && run.coords.len() < MAX_POINTS * run.rank.max(1);
         if at.is_empty() || !self.points.as_ref().is_some_and(is_continued) {
@@ -317,7 +317,7 @@ impl LogState {
         self.stage_entry(dataset, rank, UnstagedEntry::plain(EntryChange::Points(coords), &data))
     }
 
-    fn stage_entry(&mut self, dataset: u64, rank: usize, entry: UnstagedEntry<'_>) -> Result<()> {
+    fn append_dataset_entry(&mut self, dataset: u64, rank: usize, entry: UnstagedEntry<'_>) -> Result<()> {
         let (head, at) = self.append_entry(dataset, rank, entry);
         if self.push(rank, IndexTableRow { head, batch_order: UNENDED_BATCH_ORDER, data_at: at })? {
             self.not_ended.push(dataset);
@@ -331,7 +331,7 @@ impl LogState {
         let UnstagedEntry { change, filter_id: filter, data } = entry;
         let (data_len, data_crc) = (data.len() as u64, crc32c::crc32c(&data));
         let head = EntryHead {
-            batch: own.next_batch_number,
+            batch_number: own.next_batch_number,
             file: own.number,
             dataset,
             change,
@@ -339,9 +339,10 @@ impl LogState {
             data_len,
             data_crc,
         };
-        let StagedEntry { before_data, len } = self.format.stage(&head, &data, rank, own.known_end, &mut self.staged);
-        let at = own.position(own.known_end + before_data);
-        own.known_end += len;
+        let StagedEntryBounds { data_offset: before_data, len } =
+            self.format.stage(&head, &data, rank, own.next_entry_offset, &mut self.staged);
+        let at = own.position(own.next_entry_offset + before_data);
+        own.next_entry_offset += len;
         self.unpublished += 1;
         (head, at)
     }
@@ -349,8 +350,8 @@ impl LogState {
     /// Ends the batch that is gathered. `batch_order` is where it stands among those of all writers.
     ///
     /// # Errors
-    /// As [`LogState::stage`].
-    pub fn end_batch(&mut self, batch_order: u64) -> Result<()> {
+    /// As [`LogState::stage_entry`].
+    pub fn end_batch_with_order(&mut self, batch_order: u64) -> Result<()> {
         self.end_points()?;
         let shifts = self.place_appended()?;
         if self.format.supports_all_entry_kinds() {
@@ -358,10 +359,10 @@ impl LogState {
         }
         for number in self.not_ended.drain(..) {
             if let Some(dataset) = self.datasets.get_mut(&number) {
-                dataset.end_batch(batch_order);
+                dataset.assign_batch_order(batch_order);
             }
         }
-        let own = self.own_mut();
+        let own = self.own_file_mut();
         own.last_batch_order = own.last_batch_order.max(batch_order);
         own.next_batch_number = own.next_batch_number.saturating_add(1);
         Ok(())
@@ -377,18 +378,18 @@ impl LogState {
         self.unpublished > 0 || self.points.is_some()
     }
 
-    /// Moves what is staged to the log datasets. It is not published yet. `new_dataset_size` is how many bytes a new log dataset
+    /// Moves what is staged to the log datasets. It is not published yet. `new_log_dataset_size` is how many bytes a new log dataset
     /// has room for.
     ///
     /// # Errors
     /// Errors of the store beneath; everything stays staged then.
-    pub fn write_staged(&mut self, new_dataset_size: impl FnOnce(&Self) -> u64) -> Result<()> {
+    pub fn write_staged(&mut self, new_log_dataset_size: impl FnOnce(&Self) -> u64) -> Result<()> {
         self.end_points()?;
-        self.background.finish()?;
+        self.background.finish_write()?;
         if self.staged.is_empty() {
             return Ok(());
         }
-        let room = new_dataset_size(self);
+        let room = new_log_dataset_size(self);
         self.format.append(&mut self.files[self.own], &self.staged, room)?;
         self.staged.clear();
         Ok(())
@@ -399,21 +400,21 @@ impl LogState {
     ///
     /// # Errors
     /// As [`LogState::write_staged`], also those of the write before.
-    pub fn begin_write_staged(&mut self, new_dataset_size: impl FnOnce(&Self) -> u64) -> Result<()> {
+    pub fn begin_write_staged(&mut self, new_log_dataset_size: impl FnOnce(&Self) -> u64) -> Result<()> {
         if self.staged.len() < MIN_BACKGROUND_BYTES
             || !self.format.supports_all_entry_kinds()
             || available_threads() < 2
         {
-            return self.write_staged(new_dataset_size);
+            return self.write_staged(new_log_dataset_size);
         }
         self.end_points()?;
-        self.background.finish()?;
-        let room = new_dataset_size(self);
+        self.background.finish_write()?;
+        let room = new_log_dataset_size(self);
         let own = &mut self.files[self.own];
         let at = own.log.end();
         let (chunks, offset) = own.log.reserve_append(&*own.store, self.staged.len() as u64, room)?;
         let bytes = std::mem::replace(&mut self.staged, self.background.take_spare_buffer()).into();
-        self.background.begin(PendingWrite { chunks, dataset_offset: offset, log_offset: at, bytes });
+        self.background.begin_write(PendingWrite { chunks, dataset_offset: offset, log_offset: at, bytes });
         Ok(())
     }
 
@@ -429,21 +430,21 @@ impl LogState {
     ///
     /// # Errors
     /// If they are too many for the layout; errors of the store beneath.
-    pub fn set_dataset_count(&mut self, main: &dyn Store, count: u64) -> Result<()> {
+    pub fn set_created_dataset_count(&mut self, main: &dyn Store, count: u64) -> Result<()> {
         let group = self.main_log_group();
-        self.format.set_dataset_count(main, group, count)
+        self.format.write_created_dataset_count(main, group, count)
     }
 
     /// The last commit has published everything.
     pub fn mark_published(&mut self) {
-        self.own_mut().log.mark_published();
+        self.own_file_mut().log.mark_published();
         self.unpublished = 0;
     }
 
     /// Notes how many elements a dataset has. What no entry has of them yet, new log datasets have room for.
     ///
     /// # Errors
-    /// As [`LogState::load_dataset_index`].
+    /// As [`LogState::load_table_entries`].
     pub fn set_expected_element_count(&mut self, dataset: u64, rank: usize, elements: u64) -> Result<()> {
         self.dataset_mut(dataset, rank)?.expected_element_count = elements;
         Ok(())
@@ -455,12 +456,12 @@ impl LogState {
     }
 
     /// How many entries were read or made, beside those that only the index tables have.
-    pub fn loaded_entry_count(&self) -> u64 {
+    pub fn entry_count_outside_tables(&self) -> u64 {
         self.entries
     }
 
     /// Bytes of data of all entries.
-    pub fn loaded_data_bytes(&self) -> u64 {
+    pub fn data_bytes_outside_tables(&self) -> u64 {
         self.data_bytes
     }
 
@@ -470,7 +471,7 @@ impl LogState {
         match at.offset() < file.log.end() {
             true => file.log.contiguous_bytes_at(at.offset()),
             // What is staged is in memory as a whole.
-            false => file.known_end.saturating_sub(at.offset()),
+            false => file.next_entry_offset.saturating_sub(at.offset()),
         }
     }
 
@@ -515,7 +516,7 @@ impl LogState {
     /// Whether the files have had all bytes that were copied from memory. What they have lost is read by calls from then
     /// on.
     pub fn is_mapping_intact(&self) -> bool {
-        self.files.iter().filter(|file| !file.log.is_mapping_intact()).count() == 0
+        self.files.iter().filter(|file| !file.log.check_or_disable_mappings()).count() == 0
     }
 
     /// Has nothing of the logs in memory any more.

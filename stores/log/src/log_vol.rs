@@ -23,13 +23,13 @@ const DEFLATE: i32 = 1;
 #[derive(Debug)]
 pub struct LogVolLog {
     /// Where the data is.
-    pub data: LogDatasets,
+    pub data_logs: LogDatasets,
     /// The index of each dataset, by its number.
     pub datasets: FxHashMap<u64, EntryBoxIndex>,
     /// How many datasets were made so far: no anchor has this number, or a larger one.
     pub created_dataset_count: u64,
     /// Where the last byte of data ends in its file (bytes).
-    pub data_end: u64,
+    pub data_file_end: u64,
 }
 
 /// All anchors of a file, by their numbers.
@@ -64,7 +64,7 @@ fn anchors(store: &dyn Store) -> Result<FxHashMap<u64, DatasetSpec>> {
 fn member(file: &dyn Store, group: ObjectId, kind: &str, number: i32) -> Result<ObjectId> {
     let name = format!("_{kind}_{number}");
     let found = hard_target(file.link(group, &Name::from(name.as_str()))?);
-    found.ok_or_else(|| LogError::Missing(format!("dataset {name:?} in its group")).into())
+    found.ok_or_else(|| LogError::MissingPart(format!("dataset {name:?} in its group")).into())
 }
 
 impl LogVolLog {
@@ -77,11 +77,11 @@ impl LogVolLog {
         let counted =
             LogVolRootAttribute::read(main)?.map_or(0, |counters| counters.created_dataset_count.unsigned_abs().into());
         let mut log = LogVolLog {
-            data: LogDatasets::empty(),
+            data_logs: LogDatasets::empty(),
             datasets: FxHashMap::default(),
             // A writer that died may have made anchors that are not counted.
             created_dataset_count: anchors.keys().map(|number| number.saturating_add(1)).fold(counted, u64::max),
-            data_end: 0,
+            data_file_end: 0,
         };
         for file in files {
             log.add_file(&**file, &anchors, limit)?;
@@ -97,15 +97,15 @@ impl LogVolLog {
     ) -> Result<()> {
         // What is not counted was not published.
         let counters =
-            LogVolRootAttribute::read(file)?.ok_or_else(|| LogError::Missing("counters in a file".to_owned()))?;
+            LogVolRootAttribute::read(file)?.ok_or_else(|| LogError::MissingPart("counters in a file".to_owned()))?;
         if counters.data_log_count == 0 && counters.metadata_log_count == 0 {
             return Ok(());
         }
         let group = existing_log_group(file)?;
         let mut places = Vec::new();
         for number in 0..counters.data_log_count {
-            let place = self.data.add_full_dataset(file, member(file, group, "ld", number)?)?;
-            self.data_end = self.data_end.max(place.file_end);
+            let place = self.data_logs.add_full_dataset(file, member(file, group, "ld", number)?)?;
+            self.data_file_end = self.data_file_end.max(place.file_end);
             places.push(place);
         }
         places.sort_unstable_by_key(|place| place.file_start);
@@ -154,7 +154,8 @@ impl LogVolLog {
         for (start, count) in &entry.blocks {
             let len = if filter == 0 { bytes(count).unwrap_or(0) } else { data_len };
             let change = EntryChange::Block { start: start.clone(), count: count.clone() };
-            let head = EntryHead { batch: 0, file: 0, dataset, change, filter_id: filter, data_len: len, data_crc: 0 };
+            let head =
+                EntryHead { batch_number: 0, file: 0, dataset, change, filter_id: filter, data_len: len, data_crc: 0 };
             let at_position = LogPosition::new(0, at.min(LogPosition::MAX_LOG_BYTES - 1));
             index.push_without_checksum(&IndexTableRow { head, batch_order: 0, data_at: at_position });
             at += len;

@@ -90,7 +90,7 @@ pub fn decode_entries(log: &[u8], rank: impl Fn(u64) -> Option<usize>) -> Result
         // The section of each process ends where the next one begins.
         let ends: Result<Vec<_>, _> = (0..processes.min(log.len() as u64 / 8)).map(|_| numbers.long()).collect();
         let end = ends?.last().copied().unwrap_or(0);
-        usize::try_from(end).ok().filter(|end| *end <= log.len()).ok_or(EntryError::Field("its end"))
+        usize::try_from(end).ok().filter(|end| *end <= log.len()).ok_or(EntryError::InvalidField("its end"))
     };
     let end = prefix(&mut numbers).map_err(|error| (0, error))?;
     let mut at = log.len() - numbers.0.len();
@@ -121,24 +121,24 @@ fn decode_entry<'a>(
 ) -> Result<(Option<LogVolEntry>, usize), EntryError> {
     let mut numbers = Numbers(&log[at..]);
     let size = usize::try_from(numbers.int()?).ok().filter(|size| *size >= HEADER_BYTES);
-    let size = size.ok_or(EntryError::Field("its size"))?;
+    let size = size.ok_or(EntryError::InvalidField("its size"))?;
     let body = log[at..].get(HEADER_BYTES..size).ok_or(EntryError::Truncated)?;
-    let dataset = u64::try_from(numbers.int()?).map_err(|_| EntryError::Field("its dataset"))?;
+    let dataset = u64::try_from(numbers.int()?).map_err(|_| EntryError::InvalidField("its dataset"))?;
     let Some(rank) = rank(dataset) else { return Ok((None, size)) };
     let flags = numbers.int()?;
     let (offset, data_len) = (numbers.long()?, numbers.long()?);
     if flags & !(SEVERAL | ENCODED | DEFLATED | REFERENCE | RECORD) != 0 {
-        return Err(EntryError::Field("unknown flags"));
+        return Err(EntryError::InvalidField("unknown flags"));
     }
     if flags & DEFLATED != 0 {
-        return Err(EntryError::Field("its selection is deflated, in a form that is not known"));
+        return Err(EntryError::InvalidField("its selection is deflated, in a form that is not known"));
     }
     let mut numbers = Numbers(body);
     let record = if flags & RECORD != 0 { Some(numbers.long()?) } else { None };
-    let inner = rank.checked_sub(record.is_some().into()).ok_or(EntryError::Field("its record"))?;
+    let inner = rank.checked_sub(record.is_some().into()).ok_or(EntryError::InvalidField("its record"))?;
     let blocks = if flags & REFERENCE != 0 {
         let begin = at.checked_add_signed(numbers.long()?.cast_signed() as isize);
-        let blocks = begin.and_then(earlier).ok_or(EntryError::Field("its reference to an earlier entry"))?;
+        let blocks = begin.and_then(earlier).ok_or(EntryError::InvalidField("its reference to an earlier entry"))?;
         // Of a record, the other dimensions count.
         blocks.iter().map(|(start, count)| (tail(start, inner), tail(count, inner))).collect()
     } else {
@@ -153,7 +153,7 @@ fn decode_entry<'a>(
         .map(|(start, count)| (with_record(record.unwrap_or(0), start), with_record(1, count)))
         .collect();
     if blocks.iter().any(|(start, count)| start.len() != rank || count.len() != rank) {
-        return Err(EntryError::Field("the dimensions of its selection"));
+        return Err(EntryError::InvalidField("the dimensions of its selection"));
     }
     Ok((Some(LogVolEntry { dataset, blocks, file_offset: offset, data_len }), size))
 }
@@ -171,7 +171,7 @@ fn decode_blocks(numbers: &mut Numbers<'_>, flags: i32, rank: usize) -> Result<V
         let steps = numbers.dims(rank.saturating_sub(1))?;
         return Ok(vec![(decode_position(numbers.long()?, &steps, 0)?, decode_position(numbers.long()?, &steps, 1)?)]);
     }
-    let count = usize::try_from(numbers.int()?).map_err(|_| EntryError::Field("its number of blocks"))?;
+    let count = usize::try_from(numbers.int()?).map_err(|_| EntryError::InvalidField("its number of blocks"))?;
     // Each has bytes of its own.
     if count > numbers.0.len() {
         return Err(EntryError::Truncated);
@@ -197,8 +197,8 @@ fn decode_position(number: u64, steps: &[u64], smallest: u64) -> Result<DimVec, 
         // What the later dimensions have at least.
         let least =
             steps[i + 1..].iter().fold(smallest, |sum, later| sum.saturating_add(later.saturating_mul(smallest)));
-        let above = rest.checked_sub(least).ok_or(EntryError::Field("an encoded position"))?;
-        let at = above.checked_div(*step).ok_or(EntryError::Field("a step of 0"))?;
+        let above = rest.checked_sub(least).ok_or(EntryError::InvalidField("an encoded position"))?;
+        let at = above.checked_div(*step).ok_or(EntryError::InvalidField("a step of 0"))?;
         position.push(at);
         rest -= at.saturating_mul(*step);
     }

@@ -73,7 +73,7 @@ impl UnlinkedLog {
         let id = store.writer()?.create(&NewObject::unlinked(&log_spec(bytes).into()))?;
         let chunks = store.dataset(id)?;
         let begin = chunks.locate(&ChunkCoord::origin(1))?.and_then(|chunk| chunk.file_offset);
-        let begin = begin.ok_or_else(|| LogError::Missing("place of its data".to_owned()))?;
+        let begin = begin.ok_or_else(|| LogError::MissingPart("place of its data".to_owned()))?;
         Ok(UnlinkedLog { id, chunks, begin })
     }
 
@@ -115,7 +115,7 @@ fn next(number: i32, of: &'static str) -> Result<i32> {
 ///
 /// # Errors
 /// Errors of the store.
-pub fn make_log_vol(store: &dyn Store) -> Result<()> {
+pub fn create_log_vol_log(store: &dyn Store) -> Result<()> {
     let (writer, root) = (store.writer()?, store.session().root);
     writer.set_attribute(root, &LogVolRootAttribute::NEW.attribute())?;
     writer.create(&NewObject::linked(root, &Name::from(names::LOG_GROUP), &ObjectSpec::group())).map(drop)
@@ -132,14 +132,14 @@ pub fn log_vol_group_or_zero(store: &dyn Store) -> Result<ObjectId> {
 
 impl LogVolWriter {
     /// The writer of a file that has these counters, and whose data ends at this byte.
-    pub fn new(published: LogVolRootAttribute, data_end: u64) -> Self {
+    pub fn new(published: LogVolRootAttribute, data_file_end: u64) -> Self {
         LogVolWriter {
             published,
             made: published,
             new_logs: Vec::new(),
             staged: Vec::new(),
             entries: Vec::new(),
-            data_end,
+            data_end: data_file_end,
         }
     }
 
@@ -159,7 +159,7 @@ impl LogVolWriter {
         let number = self.made.data_log_count;
         let after = next(number, "more than 2^31 - 1 flushes into a log of Log VOL's layout")?;
         let log = UnlinkedLog::behind(&*file.store, bytes.len(), self.data_end)?;
-        let id = log.write(&*file.store, file.group, &format!("_ld_{number}"), bytes)?;
+        let id = log.write(&*file.store, file.log_group, &format!("_ld_{number}"), bytes)?;
         let place = file.log.add_full_dataset(&*file.store, id)?;
         (self.made.data_log_count, self.data_end) = (after, place.file_end);
         self.new_logs.push(id);
@@ -177,7 +177,7 @@ impl LogVolWriter {
         let after = next(number, "more than 2^31 - 1 flushes into a log of Log VOL's layout")?;
         let bytes = encode_metadata_log(&self.entries);
         let log = UnlinkedLog::new(&*file.store, bytes.len())?;
-        let id = log.write(&*file.store, file.group, &format!("_md_{number}"), &bytes)?;
+        let id = log.write(&*file.store, file.log_group, &format!("_md_{number}"), &bytes)?;
         self.made.metadata_log_count = after;
         self.new_logs.push(id);
         self.entries.clear();
@@ -196,7 +196,7 @@ impl LogVolWriter {
             return Ok(());
         }
         let (writer, root) = (file.store.writer()?, file.store.session().root);
-        self.new_logs.push(file.group);
+        self.new_logs.push(file.log_group);
         writer.commit(ObjectScope::Objects(&self.new_logs), publish)?;
         writer.set_attribute(root, &self.made.attribute())?;
         writer.commit(ObjectScope::Objects(&[root]), publish)?;
@@ -209,7 +209,7 @@ impl LogVolWriter {
     ///
     /// # Errors
     /// If they are too many for the layout; errors of the store.
-    pub fn set_dataset_count(&mut self, store: &dyn Store, count: u64) -> Result<()> {
+    pub fn set_created_dataset_count(&mut self, store: &dyn Store, count: u64) -> Result<()> {
         let too_many = || Error::Unsupported("more than 2^31 - 1 datasets in Log VOL's layout");
         let datasets = i32::try_from(count).map_err(|_| too_many())?;
         let mut counters = self.published;

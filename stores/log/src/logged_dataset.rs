@@ -35,11 +35,11 @@ pub struct LoggedDataset {
 /// Takes up what an entry says of an extent.
 fn apply_extent(extent: &mut Option<DimVec>, head: &EntryHead) {
     match &head.change {
-        EntryChange::Grow(dims) => match extent {
+        EntryChange::GrowToAtLeast(dims) => match extent {
             Some(extent) => extent.iter_mut().zip(dims).for_each(|(now, dim)| *now = (*now).max(*dim)),
             none => *none = Some(dims.clone()),
         },
-        EntryChange::Shrink(dims) => *extent = Some(dims.clone()),
+        EntryChange::ShrinkTo(dims) => *extent = Some(dims.clone()),
         EntryChange::Block { .. } | EntryChange::Points(_) | EntryChange::EndOfBatch { .. } => {}
     }
 }
@@ -70,7 +70,7 @@ impl LoggedDataset {
     /// Adds an entry. Those of other writers may come behind later ones. Says whether it is the first one whose batch
     /// has not ended.
     pub fn push(&mut self, row: IndexTableRow) -> bool {
-        self.shrinks |= matches!(row.head.change, EntryChange::Shrink(_));
+        self.shrinks |= matches!(row.head.change, EntryChange::ShrinkTo(_));
         let (is_late, has_ended) = (row.batch_order < self.last_order, row.batch_order != UNENDED_BATCH_ORDER);
         self.last_order = self.last_order.max(row.batch_order);
         self.note_coverage(&row.head);
@@ -96,7 +96,7 @@ impl LoggedDataset {
     }
 
     /// Moves rows of the batch that is gathered.
-    pub fn shift_rows(&mut self, shifts: &[RowShift]) {
+    pub fn shift_unended_entries(&mut self, shifts: &[RowShift]) {
         let mut extent = self.published.clone();
         for row in &self.not_ended {
             let head = &mut self.rows[*row as usize].head;
@@ -115,7 +115,7 @@ impl LoggedDataset {
         let elements = match &head.change {
             EntryChange::Block { count, .. } => count.iter().fold(1, |n: u64, count| n.saturating_mul(*count)),
             EntryChange::Points(coords) => (coords.len() / self.index.rank().max(1)) as u64,
-            EntryChange::Grow(_) | EntryChange::Shrink(_) | EntryChange::EndOfBatch { .. } => return,
+            EntryChange::GrowToAtLeast(_) | EntryChange::ShrinkTo(_) | EntryChange::EndOfBatch { .. } => return,
         };
         self.covered = self.covered.saturating_add(elements);
         self.stored = self.stored.saturating_add(head.lengths().len);
@@ -148,11 +148,11 @@ impl LoggedDataset {
     }
 
     /// The batch that is gathered has ended, with this order.
-    pub fn end_batch(&mut self, batch_order: u64) {
+    pub fn assign_batch_order(&mut self, batch_order: u64) {
         for row in self.not_ended.drain(..) {
             self.rows[row as usize].batch_order = batch_order;
         }
-        self.index.end_batch(batch_order);
+        self.index.set_unended_batch_order(batch_order);
         self.published.clone_from(&self.extent);
         self.last_order = batch_order;
     }
@@ -177,7 +177,7 @@ mod tests {
     use crate::position::LogPosition;
 
     fn row(order: u64, change: EntryChange) -> IndexTableRow {
-        let head = EntryHead { batch: 1, file: 0, dataset: 0, change, filter_id: 0, data_len: 0, data_crc: 0 };
+        let head = EntryHead { batch_number: 1, file: 0, dataset: 0, change, filter_id: 0, data_len: 0, data_crc: 0 };
         IndexTableRow { head, batch_order: order, data_at: LogPosition::new(0, 0) }
     }
 
@@ -206,9 +206,9 @@ mod tests {
     #[test]
     fn the_extent_follows_the_order_of_batches_and_not_that_of_arrival() {
         let changes = [
-            row(1, EntryChange::Grow(dims(10))),
-            row(2, EntryChange::Shrink(dims(4))),
-            row(3, EntryChange::Grow(dims(6))),
+            row(1, EntryChange::GrowToAtLeast(dims(10))),
+            row(2, EntryChange::ShrinkTo(dims(4))),
+            row(3, EntryChange::GrowToAtLeast(dims(6))),
         ];
         for order in [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]] {
             let mut dataset = LoggedDataset::new(1);
@@ -222,11 +222,11 @@ mod tests {
     #[test]
     fn a_batch_that_has_not_ended_stays_behind_those_of_others_until_it_ends() {
         let mut dataset = LoggedDataset::new(1);
-        dataset.push(row(UNENDED_BATCH_ORDER, EntryChange::Shrink(dims(2))));
-        dataset.push(row(5, EntryChange::Grow(dims(9))));
+        dataset.push(row(UNENDED_BATCH_ORDER, EntryChange::ShrinkTo(dims(2))));
+        dataset.push(row(5, EntryChange::GrowToAtLeast(dims(9))));
         assert_eq!(dataset.extent, Some(dims(2)));
-        dataset.end_batch(6);
-        dataset.push(row(7, EntryChange::Grow(dims(8))));
+        dataset.assign_batch_order(6);
+        dataset.push(row(7, EntryChange::GrowToAtLeast(dims(8))));
         assert_eq!(dataset.extent, Some(dims(8)));
     }
 }

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use crate::error::Result;
 use crate::log_bytes::{ChecksummedRange, LogSource};
 use crate::parallel::for_each_in_parallel;
-use crate::strided_copy::{StridedCopy, copy_runs};
+use crate::strided_copy::{StridedCopy, copy_runs_ignoring_starts};
 
 /// A band of the buffer (bytes): it fits into a cache of the processor, and its pages into what it knows of pages.
 const BAND_BYTES: usize = if cfg!(test) { 256 } else { 4 << 20 };
@@ -55,7 +55,7 @@ impl MappedCopy {
 
     /// The numbers of the bands of so many bytes in which it has parts.
     fn bands(&self, band_len: usize) -> Range<usize> {
-        let StridedCopy { to, to_stride, len, count, .. } = self.runs;
+        let StridedCopy { to, to_stride, run_len: len, count, .. } = self.runs;
         let last = to + (count - 1) * to_stride + len.saturating_sub(1);
         to as usize / band_len..last as usize / band_len + 1
     }
@@ -134,16 +134,18 @@ impl<L: LogSource> LoadedBytes<'_, L> {
         let mut is_there = true;
         runs.for_each_in_buffer_range(band, |runs| {
             let is_loaded = runs.from >= self.loaded.start && runs.source_end() <= self.loaded.end;
-            if runs.len >= MIN_DIRECT_BYTES && !is_loaded {
+            if runs.run_len >= MIN_DIRECT_BYTES && !is_loaded {
                 for run in (0..runs.count).map(|n| runs.part(n, 1)) {
-                    let into = &mut into[(run.to - band.start) as usize..][..run.len as usize];
+                    let into = &mut into[(run.to - band.start) as usize..][..run.run_len as usize];
                     is_there &= self.log.copy_mapped(run.from, into);
                 }
                 return;
             }
             for part in runs.cut_by_gaps(MAX_GAP_BYTES, BUFFER_BYTES as u64) {
                 match self.load(part.from..part.source_end()) {
-                    Some(bytes) => copy_runs(bytes, &mut into[(part.to - band.start) as usize..], &part),
+                    Some(bytes) => {
+                        copy_runs_ignoring_starts(bytes, &mut into[(part.to - band.start) as usize..], &part)
+                    }
                     None => is_there = false,
                 }
             }

@@ -78,11 +78,11 @@ pub trait MainFileLease: Send + fmt::Debug {
     ///
     /// # Errors
     /// As [`h5live_model::Connector::open`].
-    fn open_main(&mut self, usage: MainFileUse) -> Result<Arc<dyn Store>, OpenError>;
+    fn open_main_for_writing(&mut self, usage: MainFileUse) -> Result<Arc<dyn Store>, OpenError>;
 
     /// Closes the main file, and lets other writers have their turn.
     ///
     /// # Errors
     /// If it cannot be closed. The next writer brings it into order.
-    fn end(self: Box<Self>) -> Result<(), OpenError>;
+    fn close_main_and_release(self: Box<Self>) -> Result<(), OpenError>;
 }

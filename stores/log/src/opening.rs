@@ -12,7 +12,7 @@ use crate::log_file::{LogFile, log_group};
 use crate::log_state::LogState;
 use crate::log_vol::LogVolLog;
 use crate::log_vol_root_attribute::LogVolRootAttribute;
-use crate::log_vol_writer::{LogVolWriter, log_vol_group_or_zero, make_log_vol};
+use crate::log_vol_writer::{LogVolWriter, create_log_vol_log, log_vol_group_or_zero};
 use crate::multi_writer_files::MultiWriterFiles;
 use crate::options::Log;
 use crate::session::{LogOpenRequest, LogSession};
@@ -47,7 +47,7 @@ fn log_vol_counters(inner: &dyn Store, wanted: LogLayout) -> Result<Option<LogVo
     if log_group(inner)?.is_some() {
         return Err(Error::Invalid("the file has a log, and not in Log VOL's layout (layout=logvol)".to_owned()));
     }
-    make_log_vol(inner)?;
+    create_log_vol_log(inner)?;
     Ok(Some(LogVolRootAttribute::NEW))
 }
 
@@ -69,7 +69,7 @@ pub fn open_log_vol(
             LogLayout::LogVol.check_swmr_write()?;
         }
     }
-    let LogVolLog { data, datasets, created_dataset_count: dataset_count, data_end } =
+    let LogVolLog { data_logs: data, datasets, created_dataset_count: dataset_count, data_file_end: data_end } =
         LogVolLog::open(&*inner, files, how.max_allocation)?;
     let main = LogFile::with_indexed_log(inner.clone(), log_vol_group_or_zero(&*inner)?, data);
     let format = EntryWriter::LogVol(LogVolWriter::new(counters, data_end));

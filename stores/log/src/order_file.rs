@@ -26,7 +26,7 @@ const START_BYTES: u64 = 64;
 /// Bytes of a number.
 const NUMBER_BYTES: u64 = 8;
 /// Bytes of the numbers of as many writers as there can be, and of what is before them.
-const MAX_WRITERS_BYTES: u64 = START_BYTES + NUMBER_BYTES * (LogPosition::MAX_FILE as u64 + 1);
+const MAX_WRITERS_BYTES: u64 = START_BYTES + NUMBER_BYTES * (LogPosition::MAX_FILE_NUMBER as u64 + 1);
 
 /// What tells this start of the machine from others; `None` if nothing does.
 pub fn boot_id() -> Option<&'static [u8]> {

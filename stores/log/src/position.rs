@@ -14,11 +14,11 @@ impl LogPosition {
     /// The most bytes that a log has.
     pub const MAX_LOG_BYTES: u64 = 1 << OFFSET_BITS;
     /// The largest number of a file.
-    pub const MAX_FILE: u32 = u16::MAX as u32;
+    pub const MAX_FILE_NUMBER: u32 = u16::MAX as u32;
 
     /// Behind `offset` bytes of the log of a file: 0 is the main file. Both are within their bounds.
     pub fn new(file: u32, offset: u64) -> Self {
-        debug_assert!(file <= Self::MAX_FILE && offset <= Self::MAX_LOG_BYTES);
+        debug_assert!(file <= Self::MAX_FILE_NUMBER && offset <= Self::MAX_LOG_BYTES);
         LogPosition((u64::from(file) << OFFSET_BITS).saturating_add(offset))
     }
 

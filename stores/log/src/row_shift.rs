@@ -22,14 +22,14 @@ pub fn shift_entry(shifts: &[RowShift], head: &mut EntryHead) {
                 *row = shifted(*row).unwrap_or(*row);
             }
         }
-        EntryChange::Grow(dims) => {
+        EntryChange::GrowToAtLeast(dims) => {
             if let Some(end) = dims.first_mut()
                 && let Some(last) = end.checked_sub(1).and_then(shifted)
             {
                 *end = last.saturating_add(1);
             }
         }
-        EntryChange::Points(_) | EntryChange::Shrink(_) | EntryChange::EndOfBatch { .. } => {}
+        EntryChange::Points(_) | EntryChange::ShrinkTo(_) | EntryChange::EndOfBatch { .. } => {}
     }
 }
 
@@ -56,12 +56,12 @@ struct AppendedRun {
 }
 
 impl AppendedRows {
-    /// Notes rows that lie behind the extent that the writer knows. `dims` is that extent, and `max` the largest one.
-    pub fn push(&mut self, Range { start: from, end: to }: Range<u64>, dims: &[u64], max: &[u64]) {
+    /// Notes rows that lie behind the extent that the writer knows. `known_dims` is that extent, and `max_dims` the largest one.
+    pub fn push(&mut self, Range { start: from, end: to }: Range<u64>, known_dims: &[u64], max_dims: &[u64]) {
         if self.runs.is_empty() {
-            self.floor = self.floor.max(dims.first().copied().unwrap_or(0));
+            self.floor = self.floor.max(known_dims.first().copied().unwrap_or(0));
         }
-        (self.dims, self.max) = (DimVec::from_slice(dims), DimVec::from_slice(max));
+        (self.dims, self.max) = (DimVec::from_slice(known_dims), DimVec::from_slice(max_dims));
         match self.runs.last_mut().filter(|last| from <= last.to && last.from <= from) {
             Some(last) => last.to = last.to.max(to),
             None => self.runs.push(AppendedRun { from, to, floor: self.floor }),
@@ -149,13 +149,14 @@ mod tests {
     fn entries_of_the_rows_are_moved_and_others_are_not() {
         let shifts = [RowShift { dataset: 1, start: 2, end: 6, new_start: 9 }];
         let moved = |dataset: u64, change: EntryChange| {
-            let mut head = EntryHead { batch: 0, file: 1, dataset, change, filter_id: 0, data_len: 0, data_crc: 0 };
+            let mut head =
+                EntryHead { batch_number: 0, file: 1, dataset, change, filter_id: 0, data_len: 0, data_crc: 0 };
             shift_entry(&shifts, &mut head);
             head.change
         };
         let block =
             |row| EntryChange::Block { start: DimVec::from_slice(&[row, 3]), count: DimVec::from_slice(&[1, 1]) };
-        let grow = |rows| EntryChange::Grow(DimVec::from_slice(&[rows, 4]));
+        let grow = |rows| EntryChange::GrowToAtLeast(DimVec::from_slice(&[rows, 4]));
         assert_eq!((moved(1, block(2)), moved(1, block(5))), (block(9), block(12)));
         assert_eq!((moved(1, block(1)), moved(1, block(6)), moved(2, block(2))), (block(1), block(6), block(2)));
         assert_eq!((moved(1, grow(6)), moved(1, grow(2)), moved(1, grow(7))), (grow(13), grow(2), grow(7)));

@@ -195,7 +195,7 @@ impl LogSession {
         inner: Arc<dyn Store>,
         layout: LogLayout,
         state: LogState,
-        dataset_count: u64,
+        created_dataset_count: u64,
         how: LogOpenRequest,
     ) -> Self {
         let session = inner.session();
@@ -220,7 +220,7 @@ impl LogSession {
             changed_extents: Mutex::default(),
             made: Mutex::default(),
             new_anchors: Mutex::default(),
-            dataset_count: Mutex::new(dataset_count),
+            dataset_count: Mutex::new(created_dataset_count),
             changing: RwLock::default(),
             kept_places: Mutex::default(),
             removing: Mutex::default(),
@@ -327,7 +327,7 @@ impl LogSession {
     ///
     /// # Errors
     /// Those of `change`; errors of the store beneath.
-    pub fn change(&self, change: impl FnOnce(&mut LogState) -> Result<()>) -> Result<()> {
+    pub fn change_state(&self, change: impl FnOnce(&mut LogState) -> Result<()>) -> Result<()> {
         let _staging = self.staging.lock();
         // Who comes after the session has begun to end is told so.
         self.check_open()?;
@@ -343,7 +343,7 @@ impl LogSession {
     /// like those so far. That is at most [`MAX_LOG_GROWTH`] times what there is: most of a large dataset may never be
     /// written. It is at least a quarter of the log, so that a log that grows on has few log datasets.
     fn log_dataset_room(&self, state: &LogState) -> u64 {
-        let (staged, end) = (state.staged_bytes() as u64, state.own().log.end());
+        let (staged, end) = (state.staged_bytes() as u64, state.own_file().log.end());
         let expected = staged.saturating_add(state.expected_remaining_bytes());
         let room = expected.min(end.saturating_add(staged).saturating_mul(MAX_LOG_GROWTH)).max(end / 4);
         room.saturating_add(BATCH_ENDS_BYTES).max(self.options.min_log_size).min(self.options.max_log_size.max(1))
@@ -365,7 +365,7 @@ impl LogSession {
         let next = number.cast_signed().checked_add(1).filter(|next| *next > 0);
         let next =
             next.ok_or(LogError::InvalidAttribute { attribute: names::CREATED_DATASET_COUNT, of: names::OF_GROUP })?;
-        state.set_dataset_count(main, next.cast_unsigned())?;
+        state.set_created_dataset_count(main, next.cast_unsigned())?;
         *count = next.cast_unsigned();
         if self.has_joined {
             self.made.lock().insert(number);
@@ -379,7 +379,7 @@ impl LogSession {
     /// If the index table is damaged; errors of the store beneath.
     pub fn extent_of(&self, number: u64, spec: &DatasetSpec) -> Result<DimVec> {
         if self.state.read().dataset(number).is_none() {
-            self.state.write().load_dataset_index(number, spec.dataspace.rank())?;
+            self.state.write().load_table_entries(number, spec.dataspace.rank())?;
         }
         Ok(self.state.read().extent_of(number, spec))
     }
@@ -413,7 +413,7 @@ impl LogSession {
         for (number, at) in anchors.iter().filter(|_| !self.mutant.violates(LogMutant::AnchorBeforeEntries)) {
             let _there = self.removing.lock();
             if self.is_anchor_of(&*self.inner, *number, *at)? {
-                self.state.read().own().log.add_flush_dependency(&*self.inner.dataset(*at)?)?;
+                self.state.read().own_file().log.add_flush_dependency(&*self.inner.dataset(*at)?)?;
             }
         }
         anchors.clear();
@@ -421,12 +421,12 @@ impl LogSession {
     }
 
     /// What to watch to learn of new entries, file by file, and how many log datasets there are.
-    pub fn watched_files(&self) -> (Vec<WatchedFile>, usize) {
+    pub fn watched_files_and_log_datasets(&self) -> (Vec<WatchedFile>, usize) {
         if self.layout == LogLayout::LogVol {
             return (vec![(self.inner.clone(), Vec::new())], 0);
         }
         let state = self.state.read();
-        let others = state.files().iter().filter(|file| !(self.has_joined && file.number == state.own().number));
+        let others = state.files().iter().filter(|file| !(self.has_joined && file.number == state.own_file().number));
         let watched = others.map(|file| (file.store.clone(), file.log.watched_objects())).collect();
         (watched, state.files().iter().map(|file| file.log.count()).sum())
     }
@@ -439,20 +439,20 @@ impl LogSession {
     /// The files that have logs to which others may append. The main file counts, unless this session keeps it live.
     pub fn other_writer_stores(&self) -> Vec<Arc<dyn Store>> {
         let state = self.state.read();
-        let is_own = |number: u32| self.has_joined && (number == 0 || number == state.own().number);
+        let is_own = |number: u32| self.has_joined && (number == 0 || number == state.own_file().number);
         state.files().iter().filter(|file| !is_own(file.number)).map(|file| file.store.clone()).collect()
     }
 
     /// The number of the file to which the session appends, and the file.
     pub fn own_file(&self) -> (u32, Arc<dyn Store>) {
         let state = self.state.read();
-        (state.own().number, state.own().store.clone())
+        (state.own_file().number, state.own_file().store.clone())
     }
 
     /// Whether something was changed that is not committed.
     pub fn is_dirty(&self) -> bool {
         let state = self.state.read();
-        state.is_dirty() || state.own().store.writer().is_ok_and(StoreWriter::is_dirty)
+        state.is_dirty() || state.own_file().store.writer().is_ok_and(StoreWriter::is_dirty)
     }
 
     /// Publishes everything. Entries are seen all at once, and before the objects that were made since the last time.
@@ -506,10 +506,10 @@ impl LogSession {
     /// been done yet.
     fn stage_batch(&self, publish: PublishLevel) -> Result<()> {
         let (order, mut state) = self.next_order()?;
-        state.end_batch(order)?;
+        state.end_batch_with_order(order)?;
         #[cfg(feature = "mutants")]
         if self.mutant.violates(LogMutant::EndBeforeEntries) {
-            let own = state.own().store.clone();
+            let own = state.own_file().store.clone();
             state.mutant_publish_early(own.writer()?)?;
         }
         state.write_staged(|state| self.log_dataset_room(state))?;

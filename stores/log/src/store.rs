@@ -193,7 +193,7 @@ impl Store for LogStore {
 
     fn refresh(&self, scope: ObjectScope<'_>) -> Result<()> {
         self.inner()?.refresh(scope)?;
-        self.session.publish_appended_rows()?;
+        self.session.commit_if_rows_appended()?;
         self.session.catch_up()?;
         let is_meant = |id: ObjectId| match scope {
             ObjectScope::All => true,

@@ -25,9 +25,9 @@ pub fn is_in_use(error: &OpenError) -> bool {
     matches!(error, OpenError::Store(Error::Store(error)) if matches!(error.kind, StoreErrorKind::InUse(_)))
 }
 
-/// Whether a live writer has a subfile. `opened` is what came of opening it with [`Mode::Read`].
-pub fn has_live_writer(opened: std::result::Result<Arc<dyn Store>, OpenError>) -> bool {
-    match opened {
+/// Whether a live writer has a subfile. `opened_for_reading` is what came of opening it with [`Mode::Read`].
+pub fn has_live_writer(opened_for_reading: std::result::Result<Arc<dyn Store>, OpenError>) -> bool {
+    match opened_for_reading {
         Ok(store) => store.close().is_err(),
         Err(error) => is_in_use(&error),
     }
@@ -41,7 +41,7 @@ pub fn log_group_attribute_or_zero(store: &dyn Store, group: ObjectId, name: &'s
 /// How many subfiles a main file has.
 pub fn subfile_count(main: &dyn Store, group: ObjectId) -> Result<u32> {
     let count = log_group_attribute_or_zero(main, group, names::SUBFILE_COUNT)?;
-    let known = u32::try_from(count).ok().filter(|count| *count <= LogPosition::MAX_FILE);
+    let known = u32::try_from(count).ok().filter(|count| *count <= LogPosition::MAX_FILE_NUMBER);
     Ok(known.ok_or(LogError::InvalidAttribute { attribute: names::SUBFILE_COUNT, of: names::OF_GROUP })?)
 }
 
@@ -98,10 +98,10 @@ impl<'a> SubfileOpener<'a> {
     ) -> Result<LogFile> {
         let file_id = log_group_attribute_or_zero(main, group, names::FILE_ID)?;
         let missing =
-            || LogError::Missing(format!("subfile {number} of {count}: the location of the file is not known"));
+            || LogError::MissingPart(format!("subfile {number} of {count}: the location of the file is not known"));
         let store = self.files.ok_or_else(missing)?.open_subfile(number, self.mode, false);
         let store = store.map_err(|error| subfile_error(number, count, error))?;
-        let group = subfile_group(number, &*store, file_id)?;
+        let group = subfile_log_group(number, &*store, file_id)?;
         LogFile::open(number, store, group, self.reads_table, limit)
     }
 }
@@ -110,8 +110,8 @@ impl<'a> SubfileOpener<'a> {
 ///
 /// # Errors
 /// If it has no log, or belongs to another file; errors of the store beneath.
-pub fn subfile_group(number: u32, store: &dyn Store, file_id: i64) -> Result<ObjectId> {
-    let group = log_group(store)?.ok_or_else(|| LogError::Missing(format!("log in subfile {number}")))?;
+pub fn subfile_log_group(number: u32, store: &dyn Store, file_id: i64) -> Result<ObjectId> {
+    let group = log_group(store)?.ok_or_else(|| LogError::MissingPart(format!("log in subfile {number}")))?;
     if log_group_attribute_or_zero(store, group, names::FILE_ID)? != file_id {
         return Err(LogError::ForeignSubfile(number).into());
     }

@@ -53,7 +53,7 @@ impl LogWriter {
             self.move_fill_value(main, &mut spec)?;
             let id = self.create_anchor(main, new, &spec)?;
             if new.link.is_none() {
-                on.add_unlinked_object(id);
+                on.track_unlinked_object(id);
             }
             Ok(id)
         })
@@ -76,7 +76,7 @@ impl LogWriter {
                 let count = DimVec::from_slice(spec.dataspace.dims());
                 let change = EntryChange::Block { start: DimVec::from_elem(0, count.len()), count };
                 let entry = UnstagedEntry::plain(change, elements);
-                self.0.change(|state| state.stage(anchor.number, spec.dataspace.rank(), entry))?;
+                self.0.change_state(|state| state.stage_entry(anchor.number, spec.dataspace.rank(), entry))?;
             }
             match new.link {
                 Some((group, name)) => writer.add_link(group, &self.link_name(group, name), &LinkTarget::Hard(id)),
@@ -99,7 +99,7 @@ impl LogWriter {
     /// Moves what a fill value leads to from the own subfile to the main file, where its description will be.
     fn move_fill_value(&self, main: &dyn Store, spec: &mut DatasetSpec) -> Result<()> {
         if let FillValue::Value(value) = &mut spec.fill.value {
-            self.0.move_blobs_to_main(main, &spec.datatype, value)?;
+            self.0.copy_blobs_to_main(main, &spec.datatype, value)?;
         }
         Ok(())
     }
@@ -118,7 +118,7 @@ impl StoreWriter for LogWriter {
         self.change(|on| {
             let id = on.main.writer()?.create(&NewObject { link, ..*new })?;
             if link.is_none() {
-                on.add_unlinked_object(id);
+                on.track_unlinked_object(id);
             }
             Ok(id)
         })
@@ -126,10 +126,10 @@ impl StoreWriter for LogWriter {
 
     fn discard(&self, id: ObjectId) -> Result<()> {
         self.change(|on| {
-            on.mark_any_changed();
+            on.mark_possible_removal();
             let _removing = self.0.lock_removals();
             on.main.writer()?.discard(id)?;
-            on.remove_unlinked_object(id);
+            on.untrack_unlinked_object(id);
             Ok(())
         })
     }
@@ -139,7 +139,7 @@ impl StoreWriter for LogWriter {
         self.change(|on| {
             on.main.writer()?.add_link(group, &name, target)?;
             if let LinkTarget::Hard(id) = target {
-                on.remove_unlinked_object(*id);
+                on.untrack_unlinked_object(*id);
                 on.add_changed_object(*id);
             }
             Ok(())
@@ -149,7 +149,7 @@ impl StoreWriter for LogWriter {
     fn remove_link(&self, group: ObjectId, name: &Name) -> Result<()> {
         let name = self.link_name(group, name);
         self.change(|on| {
-            on.mark_any_changed();
+            on.mark_possible_removal();
             let _removing = self.0.lock_removals();
             on.main.writer()?.remove_link(group, &name)
         })
@@ -165,7 +165,7 @@ impl StoreWriter for LogWriter {
         let name = self.0.layout.stored_name(&attribute.name);
         let mut stored = AttributeData { name, ..attribute.clone() };
         self.change(|on| {
-            self.0.move_blobs_to_main(on.main, &attribute.datatype, &mut stored.value)?;
+            self.0.copy_blobs_to_main(on.main, &attribute.datatype, &mut stored.value)?;
             on.add_changed_object(id);
             on.main.writer()?.set_attribute(id, &stored)
         })

@@ -39,7 +39,10 @@ impl ObjectOptions {
     /// An option that is not as by default; `None` if all are.
     pub fn first_non_default_option(&self) -> Option<&'static str> {
         let default = ObjectOptions::default();
-        self.setting_descriptions().iter().map(|setting| setting.name).find(|name| self.get(name) != default.get(name))
+        self.visible_setting_descriptions()
+            .iter()
+            .map(|setting| setting.name)
+            .find(|name| self.get(name) != default.get(name))
     }
 
     /// Refuses options that are given and that a place does not use. `used` lists those that it does.
@@ -49,7 +52,7 @@ impl ObjectOptions {
     pub(crate) fn check_used(&self, place: &str, scheme: &str, used: &[&str]) -> Result<()> {
         let default = ObjectOptions::default();
         let unused = self
-            .setting_descriptions()
+            .visible_setting_descriptions()
             .iter()
             .map(|setting| setting.name)
             .find(|name| !used.contains(name) && self.get(name) != default.get(name));

@@ -53,7 +53,7 @@ fn a_file_is_made_anew_only_by_who_has_locked_it_and_then_finds_no_writer() {
         let lock = creating.lock_existing_file(&path).unwrap();
         // From here on nobody comes in who locks, as every writer does first.
         let other = creating.lock_handle(&path).unwrap();
-        assert_eq!(other.try_lock(LockKind::Exclusive).unwrap(), LockAttempt::Conflict);
+        assert_eq!(other.try_flock(LockKind::Exclusive).unwrap(), LockAttempt::Conflict);
         drop(lock);
     }
     // A SWMR writer of libhdf5 has released the lock, and has no liveness lock.
@@ -71,7 +71,7 @@ fn a_swmr_reader_waits_for_a_writer_that_is_long_in_beginning() {
     fs::write(&path, bytes(StatusFlags::CLEAR, 300)).unwrap();
     let reading = access(Mode::SwmrRead);
     let writer = reading.lock_handle(&path).unwrap();
-    assert_eq!(writer.try_lock(LockKind::Exclusive).unwrap(), LockAttempt::Acquired);
+    assert_eq!(writer.try_flock(LockKind::Exclusive).unwrap(), LockAttempt::Acquired);
     thread::scope(|scope| {
         let reader = scope.spawn(|| reading.open_for_reading(&path).map(drop));
         // The disk keeps it busy.
@@ -85,7 +85,7 @@ fn a_swmr_reader_waits_for_a_writer_that_is_long_in_beginning() {
 fn reader_process(path: &Path, lock: &LockHandle) -> std::process::Child {
     let mut reader = Command::new("flock");
     let child = reader.arg("--shared").arg(path).arg("cat").stdin(Stdio::piped()).spawn().unwrap();
-    while lock.try_lock(LockKind::Exclusive).unwrap() == LockAttempt::Acquired {
+    while lock.try_flock(LockKind::Exclusive).unwrap() == LockAttempt::Acquired {
         lock.release_flock().unwrap();
         thread::yield_now();
     }

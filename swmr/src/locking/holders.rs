@@ -18,7 +18,7 @@ pub fn find_openers(file: &File) -> io::Result<Vec<FileHolderProcess>> {
 }
 
 /// The processes that hold a lock of the whole file.
-pub fn find_lock_holders(file: &File) -> io::Result<Vec<FileHolderProcess>> {
+pub fn find_flock_holders(file: &File) -> io::Result<Vec<FileHolderProcess>> {
     find_processes(file, |process, wanted| fdinfo_of_handles(process, wanted).any(|info| is_locking_fdinfo(&info)))
 }
 
@@ -84,7 +84,7 @@ pub fn count_own_writing_handles(file: &File) -> usize {
 }
 
 /// Whether this process holds a lock of the whole file.
-pub fn is_locked_by_this_process(file: &File) -> bool {
+pub fn is_flocked_by_this_process(file: &File) -> bool {
     fdinfo_of_own_handles(file).any(|info| is_locking_fdinfo(&info))
 }
 

@@ -11,13 +11,13 @@ fn an_exclusive_lock_keeps_out_every_other() {
     let file = file();
     let first = LockHandle::open(file.path(), LockPolicy::On).unwrap();
     let second = LockHandle::open(file.path(), LockPolicy::On).unwrap();
-    assert_eq!(first.try_lock(LockKind::Exclusive).unwrap(), LockAttempt::Acquired);
-    assert_eq!(second.try_lock(LockKind::Shared).unwrap(), LockAttempt::Conflict);
-    first.try_lock(LockKind::Shared).unwrap();
-    assert_eq!(second.try_lock(LockKind::Shared).unwrap(), LockAttempt::Acquired);
-    assert_eq!(second.try_lock(LockKind::Exclusive).unwrap(), LockAttempt::Conflict);
+    assert_eq!(first.try_flock(LockKind::Exclusive).unwrap(), LockAttempt::Acquired);
+    assert_eq!(second.try_flock(LockKind::Shared).unwrap(), LockAttempt::Conflict);
+    first.try_flock(LockKind::Shared).unwrap();
+    assert_eq!(second.try_flock(LockKind::Shared).unwrap(), LockAttempt::Acquired);
+    assert_eq!(second.try_flock(LockKind::Exclusive).unwrap(), LockAttempt::Conflict);
     first.release_flock().unwrap();
-    assert_eq!(second.try_lock(LockKind::Exclusive).unwrap(), LockAttempt::Acquired);
+    assert_eq!(second.try_flock(LockKind::Exclusive).unwrap(), LockAttempt::Acquired);
 }
 
 #[test]
@@ -55,10 +55,10 @@ fn what_other_threads_start_is_no_writer_and_holds_no_lock() {
         let wrong = (0..300).find_map(|_| {
             std::fs::write(&path, "written, and closed").unwrap();
             let lock = LockHandle::open(&path, LockPolicy::On).unwrap();
-            assert_eq!(lock.try_lock(LockKind::Exclusive).unwrap(), LockAttempt::Acquired);
+            assert_eq!(lock.try_flock(LockKind::Exclusive).unwrap(), LockAttempt::Acquired);
             drop(lock);
             let lock = LockHandle::open(&path, LockPolicy::On).unwrap();
-            let is_free = lock.try_lock(LockKind::Exclusive).unwrap() == LockAttempt::Acquired;
+            let is_free = lock.try_flock(LockKind::Exclusive).unwrap() == LockAttempt::Acquired;
             let found = lock.find_writer();
             lock.acquire_liveness_lock(&File::options().write(true).open(&path).unwrap()).unwrap();
             lock.release_liveness_lock();
@@ -148,10 +148,10 @@ fn a_lock_that_another_thread_releases_is_held_whenever_the_handle_says_so() {
         let mut wrong = 0;
         for _ in 0..ROUNDS {
             both.wait();
-            lock.try_lock(LockKind::Shared).unwrap();
+            lock.try_flock(LockKind::Shared).unwrap();
             lock.announce_yielding();
             both.wait();
-            let is_free = other.try_lock(LockKind::Exclusive).unwrap() == LockAttempt::Acquired;
+            let is_free = other.try_flock(LockKind::Exclusive).unwrap() == LockAttempt::Acquired;
             // What is not held is not released on request either.
             wrong += u32::from(lock.holds_flock() == is_free || is_free && other.has_yielding_readers());
             other.release_flock().unwrap();

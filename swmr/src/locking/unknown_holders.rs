@@ -21,11 +21,11 @@ pub fn count_own_writing_handles(_file: &File) -> usize {
     0
 }
 
-pub fn is_locked_by_this_process(_file: &File) -> bool {
+pub fn is_flocked_by_this_process(_file: &File) -> bool {
     false
 }
 
 /// The processes that hold a lock of the whole file: not known.
-pub fn find_lock_holders(_: &File) -> io::Result<Vec<FileHolderProcess>> {
+pub fn find_flock_holders(_: &File) -> io::Result<Vec<FileHolderProcess>> {
     Ok(Vec::new())
 }

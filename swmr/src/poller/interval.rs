@@ -29,7 +29,7 @@ impl IntervalPredictor {
     }
 
     /// When there was the last change.
-    pub fn last_change(&self) -> Duration {
+    pub fn last_change_time(&self) -> Duration {
         self.last
     }
 
@@ -80,7 +80,7 @@ mod tests {
     fn what_comes_regularly_is_due_a_little_after_one_is_awake() {
         let rhythm = after([1000, 1010, 990, 1005, 1000, 1000]);
         let (from, until) = rhythm.next_wake_window().unwrap();
-        let due = rhythm.last_change() + Duration::from_millis(1);
+        let due = rhythm.last_change_time() + Duration::from_millis(1);
         assert!(from < due && due < until, "{from:?} {until:?}");
         assert!(until - from <= Duration::from_micros(201));
     }
@@ -104,7 +104,7 @@ mod tests {
         assert!(late.next_wake_window().is_some());
         let other = after([1000; 20].into_iter().chain([3000; 12]));
         let (from, until) = other.next_wake_window().unwrap();
-        let due = other.last_change() + Duration::from_millis(3);
+        let due = other.last_change_time() + Duration::from_millis(3);
         assert!(from < due && due < until, "{from:?} {until:?}");
     }
 }

@@ -174,7 +174,7 @@ fn nobody_waits_for_a_writer_that_is_not_there() {
     assert!(waits_in_vain(&policy, &waits).0 > 0, "somebody has it open for writing");
     drop(writer);
     // Where the system does not tell, the lock keeps writers out.
-    lock.try_lock(crate::locking::LockKind::Shared).unwrap();
+    lock.try_flock(crate::locking::LockKind::Shared).unwrap();
     assert_eq!(waits_in_vain(&policy, &waits), (0, FIRST_WAIT + 1));
     // Several places may be torn, each of which is mended once it has been met.
     let mut at = 0;

@@ -44,7 +44,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
                     bytes += contents.len() as u64;
                 }
                 "name" => {
-                    let found = archive.find(&names[sample as usize])?.ok_or("a name leads nowhere")?;
+                    let found = archive.find_sample(&names[sample as usize])?.ok_or("a name leads nowhere")?;
                     archive.read_into(found, &mut buffer)?;
                     bytes += buffer.len() as u64;
                 }
@@ -59,7 +59,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let rate = samples as f64 / seconds;
     println!(
         "{way}: {samples} samples, {bytes} bytes in {seconds:.3} s, {rate:.0} a second, pieces {:?} ({sum})",
-        archive.piece_count()
+        archive.mapped_piece_count()
     );
     Ok(())
 }

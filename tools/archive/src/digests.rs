@@ -1,7 +1,7 @@
 //! The digests of a file's contents, and whether contents have theirs.
 
 use h5live::File;
-use h5live::archive::layout::DIGEST;
+use h5live::archive::layout::SAMPLE_DIGEST;
 
 use crate::digest::{ContentHasher, DigestAlgorithm};
 use crate::error::Result;
@@ -21,7 +21,7 @@ impl SampleDigests {
     /// [`crate::Error::InvalidFile`] if the algorithm is unknown; [`crate::Error::File`].
     pub fn read_from(file: &File) -> Result<Option<Self>> {
         let Some(algorithm) = read_digest_algorithm(file)? else { return Ok(None) };
-        let bytes = read_rows(&file.dataset(DIGEST)?, algorithm.digest_len())?;
+        let bytes = read_rows(&file.dataset(SAMPLE_DIGEST)?, algorithm.digest_len())?;
         Ok(Some(SampleDigests { algorithm, bytes }))
     }
 

@@ -4,7 +4,8 @@ use std::sync::OnceLock;
 
 use h5live::archive::Archive;
 use h5live::archive::layout::{
-    ARCHIVE, ArchiveRow, ENTRY, EntryRow, HEADER, IMAGE, IMAGE_OFFSET, NAME, NAME_OFFSET, NO_SAMPLE, PATH, SPARSE,
+    ARCHIVE, ArchiveRow, ENTRY, EntryRow, HEADERS_AND_PADDING, NO_SAMPLE, PATH_AND_LINK_TARGET, SAMPLE_CONTENTS,
+    SAMPLE_NAME, SAMPLE_NAME_OFFSET, SAMPLE_OFFSET, SPARSE_SEGMENT,
 };
 use h5live::{Dataset, File};
 
@@ -54,7 +55,7 @@ impl ImportedTar {
             rows.push(*row);
             Ok(())
         })?;
-        let segments: Vec<u64> = file.dataset(SPARSE)?.read()?;
+        let segments: Vec<u64> = file.dataset(SPARSE_SEGMENT)?.read()?;
         let segments = segments.as_chunks::<3>().0.to_vec();
         if !segments.is_sorted_by_key(|[entry, ..]| *entry) {
             return Err(Error::invalid_file(
@@ -63,9 +64,9 @@ impl ImportedTar {
             ));
         }
         Ok(ImportedTar {
-            paths: read_bytes(&file.dataset(PATH)?)?,
+            paths: read_bytes(&file.dataset(PATH_AND_LINK_TARGET)?)?,
             archives: file.dataset(ARCHIVE)?.read()?,
-            header: Some(file.dataset(HEADER)?),
+            header: Some(file.dataset(HEADERS_AND_PADDING)?),
             file: file.clone(),
             archive,
             rows,
@@ -242,9 +243,9 @@ impl ImportedTar {
 
 /// Whether a file has the four datasets of a shredder.
 fn is_of_original_shredder(file: &File) -> Result<bool> {
-    for name in [IMAGE, IMAGE_OFFSET, NAME, NAME_OFFSET] {
+    for name in [SAMPLE_CONTENTS, SAMPLE_OFFSET, SAMPLE_NAME, SAMPLE_NAME_OFFSET] {
         match file.dataset(name) {
-            Err(error) if error.is_not_found() => return Ok(false),
+            Err(error) if error.is_not_found_in_file() => return Ok(false),
             found => drop(found?),
         }
     }

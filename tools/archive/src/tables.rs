@@ -2,9 +2,9 @@
 
 use h5live::archive::NameIndex;
 use h5live::archive::layout::{
-    ARCHIVE, ArchiveRow, DIGEST, DIGEST_ALGORITHM_ATTRIBUTE, ENTRY, EntryRow, HEADER, IMPORTING_ATTRIBUTE,
-    INDEXED_ENTRIES_ATTRIBUTE, LAYOUT_ATTRIBUTE, NAME_INDEX, NO_SAMPLE, PATH, SPARSE, TABLE_GROUP, TABLE_VERSION,
-    VERSION_ATTRIBUTE,
+    ARCHIVE, ArchiveRow, DIGEST_ALGORITHM_ATTRIBUTE, ENTRY, EntryRow, HEADERS_AND_PADDING, IMPORTING_ATTRIBUTE,
+    INDEXED_ENTRY_COUNT_ATTRIBUTE, LAYOUT_ATTRIBUTE, NAME_INDEX, NO_SAMPLE, PATH_AND_LINK_TARGET, SAMPLE_DIGEST,
+    SPARSE_SEGMENT, TABLE_GROUP, TABLE_VERSION, VERSION_ATTRIBUTE,
 };
 use h5live::{Dataset, File, H5Type};
 
@@ -130,7 +130,7 @@ impl ImportTablesWriter {
     /// [`Error::File`].
     pub fn create(file: &File, layout: &str, algorithm: DigestAlgorithm) -> Result<Self> {
         let group = match file.group(TABLE_GROUP) {
-            Err(error) if error.is_not_found() => file.create_group(TABLE_GROUP)?,
+            Err(error) if error.is_not_found_in_file() => file.create_group(TABLE_GROUP)?,
             group => group?,
         };
         group.set_attribute(VERSION_ATTRIBUTE, &TABLE_VERSION)?;
@@ -140,27 +140,27 @@ impl ImportTablesWriter {
             let chunk_shape = [&[chunk], row].concat();
             file.root().new_dataset_with_type(datatype).unlimited_rows(row).chunk_shape(&chunk_shape)
         };
-        rows(u8::datatype(), &[], HEADER_CHUNK).deflate(LEVEL).create(HEADER)?;
+        rows(u8::datatype(), &[], HEADER_CHUNK).deflate(LEVEL).create(HEADERS_AND_PADDING)?;
         rows(EntryRow::datatype(), &[], ROW_CHUNK).shuffle().deflate(LEVEL).create(ENTRY)?;
-        rows(u8::datatype(), &[], PATH_CHUNK).deflate(LEVEL).create(PATH)?;
+        rows(u8::datatype(), &[], PATH_CHUNK).deflate(LEVEL).create(PATH_AND_LINK_TARGET)?;
         rows(ArchiveRow::datatype(), &[], ARCHIVE_CHUNK).create(ARCHIVE)?;
-        rows(u64::datatype(), &[3], ROW_CHUNK).shuffle().deflate(LEVEL).create(SPARSE)?;
-        let digest = rows(u8::datatype(), &[algorithm.digest_len() as u64], DIGEST_CHUNK).create(DIGEST)?;
+        rows(u64::datatype(), &[3], ROW_CHUNK).shuffle().deflate(LEVEL).create(SPARSE_SEGMENT)?;
+        let digest = rows(u8::datatype(), &[algorithm.digest_len() as u64], DIGEST_CHUNK).create(SAMPLE_DIGEST)?;
         digest.set_attribute(DIGEST_ALGORITHM_ATTRIBUTE, algorithm.name())?;
         ImportTablesWriter::open(file, algorithm, CommittedCounts::default())
     }
 
     fn open(file: &File, algorithm: DigestAlgorithm, committed: CommittedCounts) -> Result<Self> {
         let column = |path: &str| ColumnAppender::new(file.dataset(path)?);
-        let header = column(HEADER)?;
+        let header = column(HEADERS_AND_PADDING)?;
         Ok(ImportTablesWriter {
             entry_header: header.len(),
             header,
             entry: ColumnAppender::new(file.dataset(ENTRY)?)?,
-            path: column(PATH)?,
+            path: column(PATH_AND_LINK_TARGET)?,
             archive: ColumnAppender::new(file.dataset(ARCHIVE)?)?,
-            sparse: ColumnAppender::new(file.dataset(SPARSE)?)?,
-            digest: column(DIGEST)?,
+            sparse: ColumnAppender::new(file.dataset(SPARSE_SEGMENT)?)?,
+            digest: column(SAMPLE_DIGEST)?,
             file: file.clone(),
             algorithm,
             samples: committed.samples,
@@ -277,8 +277,8 @@ impl ImportTablesWriter {
     pub fn append_tables(&mut self, from: &TableRows<'_>) -> Result<()> {
         let file = from.file;
         let (entries, header, path) = (self.entry.len(), self.header.len(), self.path.len());
-        for_each_part(&file.dataset(HEADER)?, |bytes| self.header.push(bytes))?;
-        for_each_part(&file.dataset(PATH)?, |bytes| self.path.push(bytes))?;
+        for_each_part(&file.dataset(HEADERS_AND_PADDING)?, |bytes| self.header.push(bytes))?;
+        for_each_part(&file.dataset(PATH_AND_LINK_TARGET)?, |bytes| self.path.push(bytes))?;
         let moved = |at: u64, by: u64| {
             at.checked_add(by).ok_or_else(|| {
                 Error::invalid_file(file, InvalidFileReason::InconsistentTables("an offset is too large"))
@@ -300,7 +300,7 @@ impl ImportTablesWriter {
         for [entry, offset, length] in from.segments {
             self.sparse.push(&[moved(*entry, entries)?, *offset, *length])?;
         }
-        let digests = file.dataset(DIGEST)?;
+        let digests = file.dataset(SAMPLE_DIGEST)?;
         self.digest.push(&read_rows(&digests, self.algorithm.digest_len())?)?;
         for row in from.archives {
             self.archive.push(&[ArchiveRow {
@@ -388,11 +388,13 @@ impl NonContentSink for ImportTablesWriter {
 /// # Errors
 /// [`Error::InvalidFile`] if the file has no tables, or the algorithm is unknown.
 pub fn read_digest_algorithm(file: &File) -> Result<Option<DigestAlgorithm>> {
-    let digest = match file.dataset(DIGEST) {
-        Err(error) if error.is_not_found() => {
+    let digest = match file.dataset(SAMPLE_DIGEST) {
+        Err(error) if error.is_not_found_in_file() => {
             return match file.group(TABLE_GROUP) {
                 Ok(_) => Ok(None),
-                Err(error) if error.is_not_found() => Err(Error::invalid_file(file, InvalidFileReason::NoTables)),
+                Err(error) if error.is_not_found_in_file() => {
+                    Err(Error::invalid_file(file, InvalidFileReason::NoTables))
+                }
                 Err(error) => Err(error.into()),
             };
         }
@@ -428,7 +430,7 @@ fn write_name_index(file: &File) -> Result<()> {
     if root.object(NAME_INDEX).is_ok() {
         root.unlink(NAME_INDEX)?;
     }
-    let paths = file.dataset(PATH)?;
+    let paths = file.dataset(PATH_AND_LINK_TARGET)?;
     let rows = file.dataset(ENTRY)?;
     if paths.shape()?.first().is_some_and(|bytes| *bytes > MAX_INDEXED_BYTES) {
         return Ok(());
@@ -447,7 +449,7 @@ fn write_name_index(file: &File) -> Result<()> {
         let slots = index.slots();
         let dataset =
             file.new_dataset::<u64>().shape(&[slots.len() as u64]).contiguous().create_with_data(NAME_INDEX, slots)?;
-        dataset.set_attribute(INDEXED_ENTRIES_ATTRIBUTE, &(places.len() as u64))?;
+        dataset.set_attribute(INDEXED_ENTRY_COUNT_ATTRIBUTE, &(places.len() as u64))?;
     }
     Ok(())
 }

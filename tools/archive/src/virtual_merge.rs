@@ -1,6 +1,6 @@
 //! Several files as one, whose image is a virtual dataset over theirs.
 
-use h5live::archive::layout::{IMAGE, NO_SAMPLE};
+use h5live::archive::layout::{NO_SAMPLE, SAMPLE_CONTENTS};
 use h5live::model::{Name, Selection, VirtualSource};
 use h5live::{File, UNLIMITED};
 
@@ -91,7 +91,7 @@ fn merge_virtual(
         if end > start {
             sources.push(VirtualSource {
                 file: name.clone(),
-                dataset: format!("/{IMAGE}").as_str().into(),
+                dataset: format!("/{SAMPLE_CONTENTS}").as_str().into(),
                 source: Selection::block(&[0], &[end - start]),
                 target: Selection::block(&[start], &[end - start]),
             });
@@ -100,7 +100,7 @@ fn merge_virtual(
     }
     let bytes = tables.content_bytes();
     let image = to.new_dataset::<u8>().shape(&[bytes]).max_shape(&[UNLIMITED]).virtual_sources(sources);
-    image.create(IMAGE)?;
+    image.create(SAMPLE_CONTENTS)?;
     names.commit()?;
     tables.write_index_and_finish()?;
     made.samples = tables.samples();

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use h5live::archive::{Archive, ArchiveFault, NameIndex, Permutation, Samples, layout, normalized_path};
+use h5live::archive::{Archive, ArchiveFault, EpochSamples, NameIndex, Permutation, layout, normalized_path};
 use h5live::{ErrorKind, File, UNLIMITED};
 
 /// An archive of samples whose contents tell their number: `n` samples of 0 to `most` bytes, without empty ones.
@@ -30,7 +30,7 @@ fn samples_are_read_from_a_mapping_and_from_calls_alike() {
     drop(written);
     file.close().unwrap();
     let archive = Archive::open(&File::open(&path).unwrap()).unwrap();
-    assert!(archive.piece_count().is_some_and(|pieces| pieces > 0));
+    assert!(archive.mapped_piece_count().is_some_and(|pieces| pieces > 0));
     let mut viewed = 0;
     for (sample, wanted) in (0..).zip(&in_memory) {
         assert_eq!(&archive.read(sample).unwrap(), wanted);
@@ -42,7 +42,7 @@ fn samples_are_read_from_a_mapping_and_from_calls_alike() {
     }
     assert!(viewed > 0);
     let error = archive.read(300).unwrap_err();
-    let no_sample = ArchiveFault::NoSample { sample: 300, samples: 300 };
+    let no_sample = ArchiveFault::SampleOutOfRange { sample: 300, samples: 300 };
     assert!(matches!(error.kind(), ErrorKind::Archive(fault) if *fault == no_sample), "{error}");
 }
 
@@ -68,7 +68,7 @@ fn samples_that_are_read_ahead_come_in_order_and_within_the_memory() {
         let mut ahead = samples.prefetch(threads, memory).unwrap();
         let first: Vec<_> = ahead.by_ref().take(123).map(Result::unwrap).collect();
         assert_eq!(first, wanted[..123]);
-        assert_eq!(ahead.position_in_epoch(), 123);
+        assert_eq!(ahead.next_position_in_epoch(), 123);
         let rest: Vec<_> = ahead.map(Result::unwrap).collect();
         assert_eq!(rest, wanted[123..]);
     }
@@ -83,11 +83,11 @@ fn parts_that_cannot_be_are_refused() {
     for wrong in [
         samples().shard(2, 2),
         samples().worker(0, 0),
-        samples().shuffle_block(3),
-        samples().shuffled(1).shuffle_block(0),
+        samples().shuffle_block_size(3),
+        samples().shuffled(1).shuffle_block_size(0),
     ] {
         let error = wrong.numbers().unwrap_err();
-        assert!(matches!(error.kind(), ErrorKind::Archive(ArchiveFault::InvalidEpochOrder(_))), "{error}");
+        assert!(matches!(error.kind(), ErrorKind::Archive(ArchiveFault::InvalidEpochOptions(_))), "{error}");
     }
     assert!(samples().shard(u64::MAX - 1, u64::MAX).worker(3, 9).numbers().is_err());
 }
@@ -121,14 +121,14 @@ fn names_lead_to_their_last_entry() {
     let path = |entry: u64| paths[entry as usize].as_bytes();
     let index = NameIndex::build(5000, path).unwrap();
     let find = |name: &str| {
-        index.find(name.as_bytes(), |entry| normalized_path(path(entry)) == normalized_path(name.as_bytes()))
+        index.find_entry(name.as_bytes(), |entry| normalized_path(path(entry)) == normalized_path(name.as_bytes()))
     };
     assert_eq!(find("d/3999.jpg"), Some(3999));
     assert_eq!(find("./d/17.jpg"), Some(4017));
     assert_eq!(find("d/4000.jpg"), None);
     let damaged = NameIndex::from_slots(vec![u64::MAX; 7]);
-    assert_eq!(damaged.find(b"x", |_| false), None);
-    assert_eq!(NameIndex::from_slots(Vec::new()).find(b"x", |_| true), None);
+    assert_eq!(damaged.find_entry(b"x", |_| false), None);
+    assert_eq!(NameIndex::from_slots(Vec::new()).find_entry(b"x", |_| true), None);
 }
 
 #[test]
@@ -172,9 +172,9 @@ proptest! {
         n in 0u64..400, seed: u64, epoch in 0u64..5, world in 1u64..6, workers in 1u64..5, block in 0u64..50, cut in 0u64..450,
     ) {
         let archive = archive_of(&File::in_memory(), n);
-        let order = |samples: Samples| match block {
+        let order = |samples: EpochSamples| match block {
             0 => samples.shuffled(seed).epoch(epoch),
-            block => samples.shuffled(seed).epoch(epoch).shuffle_block(block),
+            block => samples.shuffled(seed).epoch(epoch).shuffle_block_size(block),
         };
         let whole: Vec<u64> = order(archive.samples()).numbers().unwrap().collect();
         let mut sorted = whole.clone();
@@ -189,7 +189,7 @@ proptest! {
                 let part = || order(archive.samples()).shard(rank, world).worker(worker, workers);
                 let mut numbers = part().numbers().unwrap();
                 loop {
-                    let position = numbers.position_in_epoch();
+                    let position = numbers.next_position_in_epoch();
                     let Some(sample) = numbers.next() else { break };
                     prop_assert_eq!(placed[position as usize].replace(sample), None, "nobody else has it");
                     of_workers[worker as usize].push(sample);

@@ -6,7 +6,7 @@ use std::io::Write;
 
 use common::{archive, source};
 use h5live::File;
-use h5live::archive::layout::{DIGEST, DIGEST_ALGORITHM_ATTRIBUTE};
+use h5live::archive::layout::{DIGEST_ALGORITHM_ATTRIBUTE, SAMPLE_DIGEST};
 use h5live_archive::{
     Compression, Error, Extractor, ImportOptions, ImportedTar, Importer, InvalidFileReason, TarFault, choose_archive,
     export,
@@ -143,7 +143,7 @@ fn contents_that_were_changed_are_not_handed_out() {
 #[test]
 fn a_file_with_digests_of_an_unknown_algorithm_is_listed_and_read_without_verification() {
     let (file, _) = imported(&archive(&["one"]), false);
-    file.dataset(DIGEST).unwrap().set_attribute(DIGEST_ALGORITHM_ATTRIBUTE, "md99").unwrap();
+    file.dataset(SAMPLE_DIGEST).unwrap().set_attribute(DIGEST_ALGORITHM_ATTRIBUTE, "md99").unwrap();
     assert_eq!(paths(&file), ["one"]);
     let tar = ImportedTar::open(&file).unwrap();
     let of = choose_archive(&tar, None).unwrap();

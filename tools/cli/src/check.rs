@@ -20,8 +20,8 @@ use crate::error::{CommandOutcome, Error, FileProblem, Result};
 use crate::model::FilterEngine;
 use crate::open;
 use crate::output::StdoutWriter;
-use damaged_part::DamagedPart;
-use unverified::{UnverifiedCounts, print_unchecksummed, verdict_without_findings};
+use damaged_part::NonStructureFinding;
+use unverified::{UnverifiedCounts, print_unchecksummed_bytes, verdict_without_findings};
 
 /// Checks whether a file is sound: checksums, bounds, space, counts, order, links
 ///
@@ -75,9 +75,9 @@ struct CheckedFile<'a> {
     path: &'a Path,
     report: &'a FileCheckReport,
     /// What is damaged in it, and is no structure of HDF5.
-    parts: &'a [DamagedPart],
+    parts: &'a [NonStructureFinding],
     /// What lies in other files and could not be read.
-    elsewhere: &'a [DamagedPart],
+    elsewhere: &'a [NonStructureFinding],
     unverified: UnverifiedCounts,
 }
 
@@ -172,13 +172,13 @@ impl CheckCommand {
             None if is_sound => maps::find_damaged_maps(location),
             _ => Vec::new(),
         };
-        damaged.extend(log.into_iter().flat_map(|log| &log.findings).map(DamagedPart::of_log));
+        damaged.extend(log.into_iter().flat_map(|log| &log.findings).map(NonStructureFinding::from_log_finding));
         let elsewhere = match self.data && report.datasets_with_data_elsewhere > 0 {
             true => elsewhere::find_datasets_with_unreadable_sources(location),
             false => Vec::new(),
         };
-        let chunks = report.unverified_count + log.map_or(0, |log| log.unverifiable_chunks);
-        let unverified = UnverifiedCounts { chunks, datasets_with_data_elsewhere: elsewhere.len() as u64 };
+        let chunks = report.unverified_part_count + log.map_or(0, |log| log.unverifiable_chunks);
+        let unverified = UnverifiedCounts { chunks, datasets_with_unreadable_sources: elsewhere.len() as u64 };
         let checked = CheckedFile { path, report: &report, parts: &damaged, elsewhere: &elsewhere, unverified };
         if self.json {
             self.json(out, &checked)?
@@ -193,17 +193,17 @@ impl CheckCommand {
         let (leaks, map, live, data) = (self.leaks, self.map, self.live || is_followed, self.data);
         let filters: Option<&dyn FilterEngine> = Some(&filters);
         let chunk_bytes = open::allocation_limit().bytes();
-        let usual = CheckOptions::default().max_value_bytes;
+        let usual = CheckOptions::default().max_total_value_bytes;
         // All data is read anyway, and becomes larger by undoing filters. What has no end is still not read.
         let bytes = path.metadata().map_or(0, |found| found.len());
         let values = if data { usual.max(bytes.saturating_mul(MAX_INFLATION)) } else { usual };
         let options = CheckOptions {
             reports_leaks: leaks,
             builds_space_map: map,
-            live,
+            may_be_live: live,
             unfilters_chunks: data,
-            filters,
-            max_value_bytes: values,
+            filter_engine: filters,
+            max_total_value_bytes: values,
             max_chunk_bytes: chunk_bytes,
             ..CheckOptions::default()
         };
@@ -217,7 +217,7 @@ impl CheckCommand {
 
     fn text(&self, out: &mut StdoutWriter, checked: &CheckedFile<'_>) -> Result<()> {
         let CheckedFile { path, report, parts, elsewhere, unverified } = *checked;
-        for FileRange { path, structure, offset, len } in &report.space_map {
+        for FileRange { object_path: path, structure, offset, len } in &report.space_map {
             let path = if path.is_empty() { "-" } else { path };
             out.line(format_args!("{offset:#010x} {len:10}  {structure}  {path}"))?;
         }
@@ -228,7 +228,7 @@ impl CheckCommand {
             out.line(format_args!("note: {note}"))?;
         }
         let shown = if self.verbose { FileCheckReport::MAX_FINDINGS } else { MAX_SHOWN_UNVERIFIED };
-        for chunk in report.unverified.iter().take(shown) {
+        for chunk in report.unverified_parts.iter().take(shown) {
             out.line(format_args!("not verified: {chunk}"))?;
         }
         for part in elsewhere.iter().take(shown) {
@@ -249,7 +249,7 @@ impl CheckCommand {
             out.line(part)?;
         }
         if self.data {
-            print_unchecksummed(out, &path.display(), report.unchecksummed_bytes)?;
+            print_unchecksummed_bytes(out, &path.display(), report.unchecksummed_bytes)?;
         }
         let verdict = match report.findings.len() + parts.len() {
             0 => verdict_without_findings(unverified, self.data),
@@ -270,7 +270,7 @@ impl CheckCommand {
     fn json(&self, out: &mut StdoutWriter, checked: &CheckedFile<'_>) -> Result<()> {
         let CheckedFile { path, report, parts, elsewhere, unverified } = *checked;
         let file = path.display().to_string();
-        for FileRange { path, structure, offset, len } in &report.space_map {
+        for FileRange { object_path: path, structure, offset, len } in &report.space_map {
             let line = json!({
                 "file": file,
                 "is": "used",
@@ -285,7 +285,7 @@ impl CheckCommand {
             json!({
                 "file": file,
                 "is": is,
-                "path": f.path,
+                "path": f.object_path,
                 "structure": f.structure,
                 "offset": f.offset,
                 "kind": f.cause.kind(),
@@ -295,16 +295,16 @@ impl CheckCommand {
         for finding in &report.findings {
             out.line(line("finding", finding))?;
         }
-        for DamagedPart { path, fault_kind: kind, cause } in parts {
+        for NonStructureFinding { path, fault_kind: kind, cause } in parts {
             out.line(json!({ "file": file, "is": "finding", "path": path, "kind": kind, "cause": cause }))?;
         }
-        for DamagedPart { path, fault_kind: kind, cause } in elsewhere {
+        for NonStructureFinding { path, fault_kind: kind, cause } in elsewhere {
             out.line(json!({ "file": file, "is": "unverified", "path": path, "kind": kind, "cause": cause }))?;
         }
         for note in report.notes.iter().filter(|_| self.verbose) {
             out.line(line("note", note))?;
         }
-        for chunk in &report.unverified {
+        for chunk in &report.unverified_parts {
             out.line(line("unverified", chunk))?;
         }
         for FileRange { offset, len, .. } in &report.leaks {

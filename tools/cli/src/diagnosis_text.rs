@@ -6,7 +6,8 @@ use serde_json::{Value, json};
 
 /// A line for people: what state the file is in, who reads it, and what to do about it.
 pub fn text(file: &Location, found: &FileDiagnosis) -> String {
-    let readers = space_awaits_readers_text(&found.readers).map_or(String::new(), |readers| format!("; {readers}"));
+    let readers =
+        space_awaits_readers_text(&found.other_readers).map_or(String::new(), |readers| format!("; {readers}"));
     state_text(file, found) + &readers
 }
 
@@ -59,7 +60,7 @@ pub fn json(found: &FileDiagnosis) -> Value {
     let named = |holders: &[FileHolderProcess]| -> Vec<Value> {
         holders.iter().map(|holder| json!({ "pid": holder.pid, "name": holder.name })).collect()
     };
-    let (holders, readers) = (named(holders), named(&found.readers));
+    let (holders, readers) = (named(holders), named(&found.other_readers));
     json!({
         "state": state,
         "live": live,

@@ -102,7 +102,7 @@ pub enum Error {
     },
     /// A counterexample cannot be read.
     #[error("{}: {source}", path.display())]
-    Counterexample {
+    UnreadableCounterexample {
         /// The file.
         path: PathBuf,
         /// Why.
@@ -135,7 +135,7 @@ pub enum Error {
     NewFile(h5live_output::Error),
     /// A file is not to be replaced.
     #[error("{}: the file exists; --force replaces it", path.display())]
-    Exists {
+    FileExists {
         /// The file.
         path: PathBuf,
     },
@@ -170,7 +170,7 @@ pub enum Error {
     },
     /// Rows cannot be recorded; the text names what is at fault.
     #[error(transparent)]
-    RecordSetup(Box<h5live_recorder::Error>),
+    RecordWithoutPlace(Box<h5live_recorder::Error>),
     /// A path that would be made is the way in which another one is printed.
     #[error(
         "{0}: an object is there whose name is printed so, and it cannot be given to this command; another name: h5live mv"
@@ -223,10 +223,10 @@ pub enum FileProblem {
     NoStructure(u64),
     /// Groups are inside each other deeper than a description may be.
     #[error("{0} is too deep inside other groups for a description")]
-    TooDeep(String),
+    GroupTooDeep(String),
     /// A slice that a dataset does not have.
     #[error("{path}: {fault}")]
-    Slice {
+    SliceOutOfBounds {
         /// The dataset.
         path: String,
         /// Why.
@@ -234,7 +234,7 @@ pub enum FileProblem {
     },
     /// CSV cannot have a column for each part of a row.
     #[error("{path}: a row has {number} columns, and CSV may have {max_columns}; --slice takes some")]
-    TooManyColumns {
+    TooManyCsvColumns {
         /// The dataset or attribute.
         path: String,
         /// Its columns.
@@ -260,19 +260,19 @@ impl Error {
 pub enum WaitTarget {
     /// The file.
     #[error("this file, which is not there")]
-    File,
+    FileCreation,
     /// A process that has the file for itself.
     #[error("the process that has the file open and lets nobody read it")]
     FileRelease,
     /// An object or attribute of the file.
     #[error("this object, which is not in the file")]
-    Object,
+    ObjectCreation,
 }
 
 impl From<h5live_output::Error> for Error {
     fn from(error: h5live_output::Error) -> Self {
         match error {
-            h5live_output::Error::Exists { path } => Error::Exists { path },
+            h5live_output::Error::Exists { path } => Error::FileExists { path },
             error => Error::NewFile(error),
         }
     }
@@ -289,7 +289,7 @@ impl From<DescriptionFault> for Error {
 pub enum ChangeRefusal {
     /// The value does not fit.
     #[error("{0}")]
-    Value(#[from] JsonValueError),
+    InvalidValue(#[from] JsonValueError),
     /// There is no map, and what is put does not say of which types it is to be.
     #[error("the map is not there, and its types are not clear: --key-type and --value-type say them")]
     UnclearMapTypes,

@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 /// If there is no such object.
 pub fn object_at_maybe_escaped_path(file: &File, text: &str) -> Result<(Object, Vec<u8>)> {
     let error = match file.object(text) {
-        Err(error) if error.is_not_found() => error,
+        Err(error) if error.is_not_found_in_file() => error,
         found => {
             let found = found?;
             let path = found.path().as_bytes().to_vec();
@@ -20,7 +20,7 @@ pub fn object_at_maybe_escaped_path(file: &File, text: &str) -> Result<(Object, 
     let Some(path) = unescape_if_escaped(text) else { return Err(error.into()) };
     match file.object_at_bytes(&path) {
         // It says what was asked for.
-        Err(other) if other.is_not_found() => Err(error.into()),
+        Err(other) if other.is_not_found_in_file() => Err(error.into()),
         found => {
             let start: &[u8] = if path.starts_with(b"/") { b"" } else { b"/" };
             Ok((found?, [start, &path].concat()))
@@ -34,7 +34,7 @@ pub fn object_at_maybe_escaped_path(file: &File, text: &str) -> Result<(Object, 
 /// [`Error::EscapedPathTaken`].
 pub fn refuse_escaped_existing(file: &File, text: &str) -> Result<()> {
     match file.object(text) {
-        Err(error) if error.is_not_found() => {}
+        Err(error) if error.is_not_found_in_file() => {}
         _ => return Ok(()),
     }
     match unescape_if_escaped(text).map(|path| file.object_at_bytes(&path)) {
@@ -77,7 +77,7 @@ fn is_link(file: &File, path: &[u8]) -> Result<bool> {
     match file.object_at_bytes(&[b"/", &*above.join(&b'/')].concat()) {
         Ok(Object::Group(group)) => Ok(group.contains_bytes(name)?),
         Ok(_) => Ok(false),
-        Err(error) if error.is_not_found() => Ok(false),
+        Err(error) if error.is_not_found_in_file() => Ok(false),
         Err(error) => Err(error.into()),
     }
 }

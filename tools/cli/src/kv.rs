@@ -50,7 +50,7 @@ impl KvCommand {
 fn show(out: &mut StdoutWriter, KvStat { engine, has_checksums, records, lmdb }: &KvStat) -> Result<()> {
     let checksums = if *has_checksums { "with checksums" } else { "without checksums" };
     out.line(format_args!("engine {engine}, {checksums}, newest commit {}", lmdb.newest_commit))?;
-    match &lmdb.writers {
+    match &lmdb.writers_if_locked {
         None => out.line("no writer")?,
         Some(holders) if holders.is_empty() => out.line("a process has it open for writing")?,
         Some(holders) => {
@@ -67,16 +67,20 @@ fn show(out: &mut StdoutWriter, KvStat { engine, has_checksums, records, lmdb }:
     out.line(format_args!("file: {file}; it may grow to {map}"))?;
     let free = lmdb.free_pages();
     out.line(format_args!("pages of {page_bytes} bytes: {used_pages} used, {free} free"))?;
-    out.line(format_args!("readers: {} live, {} dead (removed)", lmdb.readers.len(), lmdb.removed_dead_readers))?;
-    for reader in &lmdb.readers {
-        match reader.version {
+    out.line(format_args!(
+        "readers: {} live, {} dead (removed)",
+        lmdb.other_readers.len(),
+        lmdb.dead_readers_removed_at_open
+    ))?;
+    for reader in &lmdb.other_readers {
+        match reader.pinned_commit {
             Some(version) => out.line(format_args!("  process {} reads commit {version}", reader.pid))?,
             None => out.line(format_args!("  process {} reads nothing now", reader.pid))?,
         }
     }
-    out.line(match &lmdb.durable {
+    out.line(match &lmdb.durable_state {
         None => "durable: nothing (sync=never)".to_owned(),
-        Some(state) if state.is_newest => "durable: the newest commit".to_owned(),
+        Some(state) if state.is_newest_commit => "durable: the newest commit".to_owned(),
         Some(_) => "durable: an earlier commit".to_owned(),
     })
 }
@@ -86,10 +90,10 @@ fn as_json(KvStat { engine, has_checksums, records, lmdb }: &KvStat) -> Value {
         .iter()
         .map(|count| (count.kind.replace([' ', '-'], "_"), json!({ "keys": count.key_count, "bytes": count.bytes })))
         .collect();
-    let writers = lmdb.writers.as_ref().map(|holders| {
+    let writers = lmdb.writers_if_locked.as_ref().map(|holders| {
         holders.iter().map(|holder| json!({ "pid": holder.pid, "name": holder.name })).collect::<Vec<_>>()
     });
-    let reader = |reader: &h5live_kv::LmdbReaderEntry| json!({ "pid": reader.pid, "commit": reader.version });
+    let reader = |reader: &h5live_kv::LmdbReaderEntry| json!({ "pid": reader.pid, "commit": reader.pinned_commit });
     json!({
         "engine": engine,
         "checksums": has_checksums,
@@ -103,8 +107,8 @@ fn as_json(KvStat { engine, has_checksums, records, lmdb }: &KvStat) -> Value {
         "pages": lmdb.ever_used_pages,
         "used_pages": lmdb.used_pages,
         "free_pages": lmdb.free_pages(),
-        "readers": lmdb.readers.iter().map(reader).collect::<Vec<_>>(),
-        "dead_readers": lmdb.removed_dead_readers,
-        "durable": lmdb.durable.map(|state| if state.is_newest { "newest" } else { "earlier" }),
+        "readers": lmdb.other_readers.iter().map(reader).collect::<Vec<_>>(),
+        "dead_readers": lmdb.dead_readers_removed_at_open,
+        "durable": lmdb.durable_state.map(|state| if state.is_newest_commit { "newest" } else { "earlier" }),
     })
 }

@@ -110,8 +110,9 @@ fn as_text(connector: &dyn Connector, opens_paths: bool) -> String {
         let _ = write!(text, "\n  {name}: {value}");
     }
     let options = connector.options();
-    let _ = write!(text, "\n  options:{}", if options.setting_descriptions().is_empty() { " none" } else { "" });
-    for setting in options.setting_descriptions() {
+    let _ =
+        write!(text, "\n  options:{}", if options.visible_setting_descriptions().is_empty() { " none" } else { "" });
+    for setting in options.visible_setting_descriptions() {
         let default = options.get(setting.name).unwrap_or_default();
         text.push_str(&setting_as_text(setting, &default));
     }
@@ -137,7 +138,7 @@ fn as_json(connector: &dyn Connector, opens_paths: bool) -> Json {
         "store": connector.name(),
         "schemes": connector.schemes(),
         "paths": opens_paths,
-        "options": options.setting_descriptions().iter().map(of_setting).collect::<Vec<_>>(),
+        "options": options.visible_setting_descriptions().iter().map(of_setting).collect::<Vec<_>>(),
         "capabilities": can,
     })
 }

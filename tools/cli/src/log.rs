@@ -161,12 +161,12 @@ fn read(location: &Location) -> Result<LogInfo> {
 fn show(location: &Location, as_json: bool) -> Result<()> {
     let info = read(location)?;
     let mut out = StdoutWriter::stdout();
-    let used: u64 = info.files.iter().map(LogFileInfo::log_bytes).sum();
+    let used: u64 = info.files.iter().map(LogFileInfo::used_bytes).sum();
     if as_json {
         let log_dataset = |(used, size): &(u64, u64)| json!({ "used": used, "size": size });
         let file = |file: &LogFileInfo| {
             let log_datasets: Vec<_> = file.used_bytes_and_capacities.iter().map(log_dataset).collect();
-            json!({ "log_bytes": file.log_bytes(), "indexed_bytes": file.indexed_bytes, "log_datasets": log_datasets })
+            json!({ "log_bytes": file.used_bytes(), "indexed_bytes": file.indexed_bytes, "log_datasets": log_datasets })
         };
         out.line(json!({
             "layout": match info.layout {
@@ -205,7 +205,7 @@ fn show_file(out: &mut StdoutWriter, file: &LogFileInfo, layout: LogLayout) -> R
         return Ok(());
     }
     match file.indexed_bytes {
-        Some(covers) if covers == file.log_bytes() => out.line("index table: of the whole log")?,
+        Some(covers) if covers == file.used_bytes() => out.line("index table: of the whole log")?,
         Some(covers) => out.line(format_args!("index table: of the first {}", counted(covers, "byte")))?,
         None => out.line("no index table")?,
     }

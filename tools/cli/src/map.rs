@@ -186,7 +186,7 @@ fn get(at: &MapLocation, keys: &[String], as_json: bool) -> Result<CommandOutcom
 }
 
 fn remove(at: &MapLocation, words: &[String]) -> Result<CommandOutcome> {
-    let file = at.open_to_write()?;
+    let file = at.open_file_to_write()?;
     let map = file.untyped_map(&at.path)?;
     let keys = at.parse_keys(&map, words)?;
     let mut outcome = CommandOutcome::Clean;

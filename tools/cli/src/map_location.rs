@@ -31,7 +31,7 @@ impl MapLocation {
     ///
     /// # Errors
     /// If it cannot be opened.
-    pub fn open_to_write(&self) -> Result<File> {
+    pub fn open_file_to_write(&self) -> Result<File> {
         temp_output::remove_stale_temps_beside(&self.file)?;
         Ok(open::command_line_options().write().open(&self.file)?)
     }

@@ -88,21 +88,23 @@ fn json_values(at: &MapLocation, map: &UntypedMap, [key, value]: &[Json; 2]) -> 
 
 /// Changes the file. If it is not there, it is made, and appears when the change is complete.
 fn change(at: &MapLocation, change: impl FnOnce(&File) -> Result<()>) -> Result<CommandOutcome> {
-    let (file, output) = match at.open_to_write() {
-        Err(error) if is_missing(&error) => match NewOutput::create_for(&at.file, ForceArgs { replaces_file: false }) {
-            // Another process was faster.
-            Err(Error::Exists { .. }) => (at.open_to_write()?, None),
-            output => {
-                let output = output?;
-                (output.create_file(open::command_line_options())?, Some(output))
+    let (file, output) = match at.open_file_to_write() {
+        Err(error) if is_missing(&error) => {
+            match NewOutput::prepare_for(&at.file, ForceArgs { replaces_file: false }) {
+                // Another process was faster.
+                Err(Error::FileExists { .. }) => (at.open_file_to_write()?, None),
+                output => {
+                    let output = output?;
+                    (output.create_file(open::command_line_options())?, Some(output))
+                }
             }
-        },
+        }
         opened => (opened?, None),
     };
     change(&file)?;
     match output {
         Some(output) => output.persist(file).map_err(|error| match error {
-            Error::Exists { .. } => at.refused_error(ChangeRefusal::FileCreatedMeanwhile),
+            Error::FileExists { .. } => at.refused_error(ChangeRefusal::FileCreatedMeanwhile),
             error => error,
         })?,
         None => file.close()?,
@@ -122,9 +124,9 @@ fn find_or_create(
     found: impl FnOnce() -> Option<MapSpec>,
 ) -> Result<UntypedMap> {
     match file.untyped_map(&at.path) {
-        Err(error) if error.is_not_found() => {
+        Err(error) if error.is_not_found_in_file() => {
             let types = types.or_else(found).ok_or_else(|| at.refused_error(ChangeRefusal::UnclearMapTypes))?;
-            Ok(file.root().create_map(&at.path, &types)?)
+            Ok(file.root().create_untyped_map(&at.path, &types)?)
         }
         found => Ok(found?),
     }

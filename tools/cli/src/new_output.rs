@@ -52,7 +52,7 @@ impl NewOutput {
     ///
     /// # Errors
     /// [`Error::OpenFailed`] if no store can open the location; as [`TempOutput::reserve_for`].
-    pub fn create_for(location: &Location, force: ForceArgs) -> Result<Self> {
+    pub fn prepare_for(location: &Location, force: ForceArgs) -> Result<Self> {
         let is_native = open::new_native_file_path(location)?.is_some();
         let unfinished = match open::any_file_path(location)? {
             Some(path) => Some(Unfinished::File(TempOutput::reserve_for(&path, force.replaces_file)?)),
@@ -185,7 +185,7 @@ fn folder_for(_: &Location, _: ForceArgs) -> Result<Option<Unfinished>> {
 /// Where a file on an object store is made; `None` if it is another store.
 #[cfg(feature = "remote")]
 fn upload_for(location: &Location, force: ForceArgs) -> Result<Option<Unfinished>> {
-    Ok(UploadOutput::create_for(location, force)?.map(Unfinished::Upload))
+    Ok(UploadOutput::prepare_for(location, force)?.map(Unfinished::Upload))
 }
 
 #[cfg(not(feature = "remote"))]

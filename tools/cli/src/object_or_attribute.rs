@@ -14,28 +14,28 @@ pub enum ObjectOrAttribute {
     /// An object.
     Object(Object),
     /// An attribute of an object, which may not be there.
-    Attribute(Object, String),
+    AttributeName(Object, String),
 }
 
 /// Finds the object with the name `text`. If there is none, the part after the last `@` is the name of an attribute.
 ///
 /// # Errors
 /// If there is no such object.
-pub fn find(file: &File, text: &str) -> Result<ObjectOrAttribute> {
+pub fn parse_and_find_object(file: &File, text: &str) -> Result<ObjectOrAttribute> {
     match (escaped_path::object_at_maybe_escaped_path(file, text), text.rsplit_once('@')) {
         // Behind a slash, the object before it may be no group.
         (Err(error), Some((object, name))) if is_not_found(&error) || object.ends_with('/') => {
             let object = object.strip_suffix('/').unwrap_or(object);
             let (object, _) =
                 escaped_path::object_at_maybe_escaped_path(file, if object.is_empty() { "/" } else { object })?;
-            Ok(ObjectOrAttribute::Attribute(object, name.to_owned()))
+            Ok(ObjectOrAttribute::AttributeName(object, name.to_owned()))
         }
         (object, _) => Ok(ObjectOrAttribute::Object(object?.0)),
     }
 }
 
 fn is_not_found(error: &Error) -> bool {
-    matches!(error, Error::File(error) if error.is_not_found())
+    matches!(error, Error::File(error) if error.is_not_found_in_file())
 }
 
 /// The attribute of an object; `None` if there is none of this name, nor of the one that its escapes stand for.
@@ -58,7 +58,7 @@ fn attribute_of_bytes(object: &Object, name: &[u8]) -> Result<Option<Attribute>>
         _ => return Ok(None),
     };
     match found {
-        Err(error) if error.is_not_found() => Ok(None),
+        Err(error) if error.is_not_found_in_file() => Ok(None),
         found => Ok(Some(found?)),
     }
 }

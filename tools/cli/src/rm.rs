@@ -88,8 +88,10 @@ impl RmCommand {
         if let Ok(Some(_)) = escaped_path::find_link_path(file, path) {
             return Ok(());
         }
-        match object_or_attribute::find(file, path)? {
-            ObjectOrAttribute::Attribute(object, name) if object_or_attribute::attribute(&object, &name)?.is_none() => {
+        match object_or_attribute::parse_and_find_object(file, path)? {
+            ObjectOrAttribute::AttributeName(object, name)
+                if object_or_attribute::attribute(&object, &name)?.is_none() =>
+            {
                 let source = h5live::model::Error::NotFound(name.into());
                 Err(Error::Store { file: self.file.to_string().into(), path: path.to_owned(), source })
             }
@@ -100,9 +102,9 @@ impl RmCommand {
     fn remove(&self, file: &File, path: &str) -> Result<()> {
         let link = escaped_path::find_link_path(file, path)?;
         match file.root().unlink_at_bytes(link.as_deref().unwrap_or(path.as_bytes())) {
-            Err(error) if error.is_not_found() && path.contains('@') || path.contains("/@") => {
-                match object_or_attribute::find(file, path) {
-                    Ok(ObjectOrAttribute::Attribute(object, name)) => {
+            Err(error) if error.is_not_found_in_file() && path.contains('@') || path.contains("/@") => {
+                match object_or_attribute::parse_and_find_object(file, path) {
+                    Ok(ObjectOrAttribute::AttributeName(object, name)) => {
                         object_or_attribute::remove_attribute(&object, &name)
                     }
                     _ => Err(error.into()),

@@ -58,10 +58,10 @@ impl SetCommand {
         }
         temp_output::remove_stale_temps_beside(&self.file)?;
         let file = crate::open::command_line_options().conversion(self.lossy.conversion()).write().open(&self.file)?;
-        match object_or_attribute::find(&file, &self.path)? {
+        match object_or_attribute::parse_and_find_object(&file, &self.path)? {
             ObjectOrAttribute::Object(Object::Dataset(dataset)) => self.dataset(&file, &dataset, &json)?,
             ObjectOrAttribute::Object(_) => return Err(self.refused(ChangeRefusal::NotDatasetOrAttribute)),
-            ObjectOrAttribute::Attribute(object, name) => self.attribute(&file, &object, &name, &json)?,
+            ObjectOrAttribute::AttributeName(object, name) => self.attribute(&file, &object, &name, &json)?,
         }
         file.close()?;
         Ok(CommandOutcome::Clean)
@@ -82,8 +82,8 @@ impl SetCommand {
             (Ok(values), _) => values,
             (_, Ok(value)) => vec![value; usize::try_from(dataset.size()?).unwrap_or(usize::MAX)],
             // A list was meant to have a value for each element, anything else to be the value of all.
-            (Err(refused), _) if text.is_array() => return Err(self.refused(ChangeRefusal::Value(refused))),
-            (_, Err(refused)) => return Err(self.refused(ChangeRefusal::Value(refused))),
+            (Err(refused), _) if text.is_array() => return Err(self.refused(ChangeRefusal::InvalidValue(refused))),
+            (_, Err(refused)) => return Err(self.refused(ChangeRefusal::InvalidValue(refused))),
         };
         Ok(dataset.write_values(Selection::All, &values)?)
     }
@@ -114,7 +114,7 @@ impl SetCommand {
                 Err(error) => refused = Some(error),
             }
         }
-        Err(self.refused(refused.map_or(ChangeRefusal::NotDatasetOrAttribute, ChangeRefusal::Value)))
+        Err(self.refused(refused.map_or(ChangeRefusal::NotDatasetOrAttribute, ChangeRefusal::InvalidValue)))
     }
 
     /// The value for a string: the text itself, even if it is also JSON.

@@ -26,7 +26,7 @@ impl UploadOutput {
     ///
     /// # Errors
     /// [`Error::OpenFailed`] if it cannot be written there, or is there and not to be replaced.
-    pub fn create_for(location: &Location, force: ForceArgs) -> Result<Option<Self>> {
+    pub fn prepare_for(location: &Location, force: ForceArgs) -> Result<Option<Self>> {
         let Some((file, options)) = open::remote_file_and_options(location)? else { return Ok(None) };
         let failed = failed_at(location);
         let client = file.place.client(&options.objects).map_err(&failed)?;

@@ -92,10 +92,10 @@ impl WaitArgs {
             if interrupted.load(Ordering::Acquire) {
                 return Ok(None);
             }
-            let (place, awaited) = match waiter.awaited() {
-                AwaitedChange::ObjectCreated => (format!("{location}: {path}"), WaitTarget::Object),
+            let (place, awaited) = match waiter.awaited_change() {
+                AwaitedChange::ObjectCreated => (format!("{location}: {path}"), WaitTarget::ObjectCreation),
                 AwaitedChange::FileReleased => (location.to_string(), WaitTarget::FileRelease),
-                _ => (location.to_string(), WaitTarget::File),
+                _ => (location.to_string(), WaitTarget::FileCreation),
             };
             if let Some((seconds, _)) = limit.filter(|(_, limit)| begin.elapsed() >= *limit) {
                 return Err(Error::WaitTimeout { place, seconds, awaited });

@@ -43,7 +43,8 @@ impl CreatorProcess {
         }
         let changed = fs::metadata(path).and_then(|found| found.modified());
         let age = changed.ok().and_then(|at| SystemTime::now().duration_since(at).ok());
-        age.is_some_and(|age| age > OF_OTHERS) && (path.is_dir() || matches!(ReplacementLock::claim(path), Ok(Some(_))))
+        age.is_some_and(|age| age > OF_OTHERS)
+            && (path.is_dir() || matches!(ReplacementLock::acquire_if_exists(path), Ok(Some(_))))
     }
 }
 

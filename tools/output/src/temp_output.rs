@@ -85,7 +85,7 @@ pub fn claim_existing_file(path: &Path, replaces_file: bool) -> Result<Option<Re
             let source = io::Error::new(io::ErrorKind::InvalidInput, "this is no regular file");
             Err(Error::Create { path: path.to_owned(), source })
         }
-        (Ok(_), true) => ReplacementLock::claim(path).map_err(held),
+        (Ok(_), true) => ReplacementLock::acquire_if_exists(path).map_err(held),
     }
 }
 

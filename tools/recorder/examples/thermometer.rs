@@ -78,14 +78,14 @@ pub fn record(path: &Path, readings: u32) -> Result<(RecordSummary, Vec<Reading>
         given_column_types: vec!["seconds=f64".parse()?, "celsius=f64".parse()?],
         infer_rows: 1,
         on_error: OnError::Skip,
-        flush: FlushPolicy { rows: 1, ..FlushPolicy::default() },
+        flush: FlushPolicy { max_unflushed_rows: 1, ..FlushPolicy::default() },
         ..RecordOptions::default()
     };
     let mut screen = Screen;
     let recorder = Recorder::new(&file, "room/temperature", options, &mut screen)?;
     // A program that is to end at Ctrl-C sets this flag then.
     let recording = recorder.record(input, &Arc::new(AtomicBool::new(false)));
-    recording.ended?;
+    recording.outcome?;
     let seen = follower.join().map_err(|_| "the follower has failed")??;
     file.close()?;
     Ok((recording.summary, seen))
@@ -95,6 +95,11 @@ pub fn record(path: &Path, readings: u32) -> Result<(RecordSummary, Vec<Reading>
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let path = env::args().nth(1).ok_or("which file?")?;
     let (summary, seen) = record(Path::new(&path), 20)?;
-    println!("{} rows stored, {} left out; the follower has seen {}", summary.accepted, summary.refused, seen.len());
+    println!(
+        "{} rows stored, {} left out; the follower has seen {}",
+        summary.accepted_rows,
+        summary.skipped_or_rejected_rows,
+        seen.len()
+    );
     Ok(())
 }

@@ -32,7 +32,7 @@ impl Default for CsvOptions {
             may_have_header: true,
             skipped_lines: None,
             forces_decimal_comma: false,
-            quote_escape: QuoteEscape::Auto,
+            quote_escape: QuoteEscape::ByDelimiter,
         }
     }
 }
@@ -42,7 +42,7 @@ impl Default for CsvOptions {
 pub enum QuoteEscape {
     /// Behind a backslash between blanks, as in the logs of web servers.
     #[default]
-    Auto,
+    ByDelimiter,
     /// Twice only.
     Doubled,
     /// Behind this byte.
@@ -104,8 +104,8 @@ impl CsvDialect {
         };
         let has_header = options.may_have_header && !begins_with_a_row(table, delimiter);
         let escape = match options.quote_escape {
-            QuoteEscape::Auto if delimiter == BLANKS_DELIMITER => Some(b'\\'),
-            QuoteEscape::Auto | QuoteEscape::Doubled => None,
+            QuoteEscape::ByDelimiter if delimiter == BLANKS_DELIMITER => Some(b'\\'),
+            QuoteEscape::ByDelimiter | QuoteEscape::Doubled => None,
             QuoteEscape::EscapeByte(byte) => Some(byte),
         };
         CsvDialect { delimiter, preamble_lines, has_header, decimals, escape }
@@ -238,7 +238,7 @@ mod tests {
         may_have_header: true,
         skipped_lines: None,
         forces_decimal_comma: false,
-        quote_escape: QuoteEscape::Auto,
+        quote_escape: QuoteEscape::ByDelimiter,
     };
 
     fn sniffed(text: &str) -> CsvDialect {

@@ -35,7 +35,7 @@ pub struct CsvRecords<R> {
 pub struct CsvRecord {
     /// The fields, or the number of lines in which a quote was not closed. Then the text is the first line only, and
     /// the next record begins with the second one.
-    pub fields: Result<ByteRecord, usize>,
+    pub fields_or_unclosed_quote_lines: Result<ByteRecord, usize>,
     /// The text.
     pub text: Vec<u8>,
 }
@@ -79,7 +79,10 @@ impl<R: BufRead> CsvRecords<R> {
             if let Some(used) = used {
                 let rest = lines.last_mut().map(|line| line.split_off(used)).unwrap_or_default();
                 self.waiting.push_front(rest);
-                return Ok(Some(CsvRecord { fields: Ok(self.record(fields)), text: on_a_line(lines.concat()) }));
+                return Ok(Some(CsvRecord {
+                    fields_or_unclosed_quote_lines: Ok(self.record(fields)),
+                    text: on_a_line(lines.concat()),
+                }));
             }
             if lines.len() >= MAX_RECORD_LINES || lines.iter().map(Vec::len).sum::<usize>() >= MAX_RECORD_BYTES {
                 break;
@@ -88,7 +91,7 @@ impl<R: BufRead> CsvRecords<R> {
         let count = lines.len();
         lines.drain(1.min(count)..).rev().for_each(|line| self.waiting.push_front(line));
         self.parser.reset();
-        Ok(lines.pop().map(|text| CsvRecord { fields: Err(count), text: on_a_line(text) }))
+        Ok(lines.pop().map(|text| CsvRecord { fields_or_unclosed_quote_lines: Err(count), text: on_a_line(text) }))
     }
 
     /// The next line with its end, also where the input ends without one. `skips_blank` leaves out empty ones.
@@ -247,7 +250,7 @@ mod tests {
         let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
         let mut found = Vec::new();
         while let Some(record) = records.next_record().unwrap() {
-            let fields = record.fields.map_or_else(
+            let fields = record.fields_or_unclosed_quote_lines.map_or_else(
                 |lines| format!("{lines} lines"),
                 |fields| fields.iter().map(text).collect::<Vec<_>>().join("|"),
             );

@@ -101,7 +101,7 @@ fn read_rows(dialect: CsvDialect, input: impl BufRead, out: &mut InputEventSende
     let names_of_row = |names: Vec<String>| {
         if is_one_value { (vec![VALUE_COLUMN_NAME.to_owned()], names) } else { (names, Vec::new()) }
     };
-    let (mut record, columns) = match first.fields {
+    let (mut record, columns) = match first.fields_or_unclosed_quote_lines {
         Ok(fields) if has_header => {
             let names = names(&fields)?;
             let (columns, doubt) = (names.len(), header_doubt(&fields));
@@ -120,10 +120,10 @@ fn read_rows(dialect: CsvDialect, input: impl BufRead, out: &mut InputEventSende
             let columns = fields.as_ref().map_or(1, ByteRecord::len);
             let (names, _) = names_of_row(numbered_column_names(columns));
             let listens = out.send_columns(InputColumns { names, is_numbered: true, ..InputColumns::default() });
-            (listens.then_some(CsvRecord { fields, text: first.text }), columns)
+            (listens.then_some(CsvRecord { fields_or_unclosed_quote_lines: fields, text: first.text }), columns)
         }
     };
-    while let Some(CsvRecord { fields, text }) = record {
+    while let Some(CsvRecord { fields_or_unclosed_quote_lines: fields, text }) = record {
         let fields = fields.map(|fields| without_trailing_separator(fields, columns));
         let cells =
             fields.map_or_else(|lines| Err(RowError::UnclosedQuote { lines }), |fields| cells(&fields, &mut decimals));

@@ -62,7 +62,7 @@ pub enum Error {
 
 impl Error {
     /// Whether the input is at fault, and not the file that takes its rows.
-    pub fn is_of_input(&self) -> bool {
+    pub fn is_input_at_fault(&self) -> bool {
         matches!(self, Error::Input(_) | Error::Row(_) | Error::RowTooLarge { .. } | Error::NoSuchInputColumn(_))
     }
 }

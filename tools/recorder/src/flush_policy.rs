@@ -6,7 +6,7 @@ use std::time::Duration;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FlushPolicy {
     /// After so many rows (`--every`).
-    pub rows: u64,
+    pub max_unflushed_rows: u64,
     /// With a row that comes this much later than the first one that was not flushed.
     pub max_unflushed_age: Duration,
     /// When the input rests for so long.
@@ -16,6 +16,10 @@ pub struct FlushPolicy {
 impl Default for FlushPolicy {
     /// After 1000 rows or 100 ms, and when the input rests for 50 ms.
     fn default() -> Self {
-        FlushPolicy { rows: 1000, max_unflushed_age: Duration::from_millis(100), idle: Duration::from_millis(50) }
+        FlushPolicy {
+            max_unflushed_rows: 1000,
+            max_unflushed_age: Duration::from_millis(100),
+            idle: Duration::from_millis(50),
+        }
     }
 }

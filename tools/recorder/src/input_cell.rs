@@ -127,7 +127,7 @@ impl InputCell {
     }
 
     /// The value of a type that the cell stands for. `text_for_empty` is the text for an empty one.
-    pub fn to_value(
+    pub fn to_single_value(
         &self,
         kind: ColumnKind,
         text_for_empty: Option<&str>,

@@ -25,12 +25,12 @@ const MAX_ROW_BYTES: usize = 64 << 20;
 pub enum NewKeyPolicy {
     /// It becomes a column if it is among the first rows. Later, the row cannot be stored.
     #[default]
-    Error,
+    ErrorAfterFirstRows,
     /// The value is left out if the first row does not have the key.
     Ignore,
     /// The value goes to a dataset of its own, `PATH.KEY`, together with the number of the row, if the first row does not
     /// have the key.
-    Dataset,
+    DatasetPerKey,
 }
 
 /// Whether a text begins as rows of JSON do.
@@ -103,7 +103,7 @@ fn read_array(input: impl BufRead, new_keys: NewKeyPolicy, out: &mut InputEventS
         Err(error) if error.is_io() => Err(InputError::Read(error.into())),
         Err(error) if is_open => {
             // What comes after a fault in an array cannot be told apart.
-            out.send_row(Err(RowError::UnreadableJsonArray(error.to_string())), Vec::new);
+            out.send_row(Err(RowError::RestOfJsonArrayUnreadable(error.to_string())), Vec::new);
             Ok(())
         }
         _ => Ok(()),
@@ -278,7 +278,7 @@ impl RowColumns {
                 // No object instead of one that the first row has.
                 None if cell == InputCell::Empty && self.names.iter().any(|n| is_inside(n, &name)) => {}
                 None if new_keys.iter().any(|(of, _)| *of == name) => return Err(RowError::RepeatedKey(name)),
-                None if cell == InputCell::Empty && self.new_keys == NewKeyPolicy::Dataset => {}
+                None if cell == InputCell::Empty && self.new_keys == NewKeyPolicy::DatasetPerKey => {}
                 None => new_keys.push((name, cell)),
             }
         }

@@ -1,4 +1,4 @@
-//! [`NewKeyPolicy::Dataset`](super::json_rows::NewKeyPolicy::Dataset): the values of keys that the first row does not have, each key in a dataset of its own.
+//! [`NewKeyPolicy::DatasetPerKey`](super::json_rows::NewKeyPolicy::DatasetPerKey): the values of keys that the first row does not have, each key in a dataset of its own.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -40,10 +40,10 @@ pub struct NewKeyDatasets {
 }
 
 impl NewKeyDatasets {
-    /// None yet, of a dataset at `path`.
-    pub fn new(path: &str, storage: RecordLayout) -> Self {
+    /// None yet, of a dataset at `row_dataset_path`.
+    pub fn new(row_dataset_path: &str, storage: RecordLayout) -> Self {
         NewKeyDatasets {
-            path: path.to_owned(),
+            path: row_dataset_path.to_owned(),
             storage,
             inferred: HashMap::new(),
             rules: InferRules::default(),
@@ -67,7 +67,7 @@ impl NewKeyDatasets {
     ///
     /// # Errors
     /// As [`target::open_or_create`].
-    pub fn stage(
+    pub fn open_and_stage(
         &mut self,
         file: &File,
         row_index: u64,
@@ -111,7 +111,7 @@ impl NewKeyDatasets {
         let path = format!("{}.{key}", self.path);
         let names = COLUMNS.map(str::to_owned);
         let known = match file.dataset(&path) {
-            Err(error) if error.is_not_found() => None,
+            Err(error) if error.is_not_found_in_file() => None,
             found => target::row_type_for_names(&found?, &names)?,
         };
         let table = known.unwrap_or_else(|| {

@@ -94,7 +94,7 @@ pub enum CellError {
     },
     /// An array of another shape than the column has, which may be none.
     #[error("{} is not {}", found_text(found), shape_text(expected, *kind))]
-    Shape {
+    ShapeMismatch {
         /// The shape (elements).
         found: Vec<u32>,
         /// That of the column (elements).

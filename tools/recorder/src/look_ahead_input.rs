@@ -64,7 +64,7 @@ impl LookAheadInput {
     }
 
     /// Waits until the bytes that are there are enough, or the input ends, or the time is over. Returns when the time began.
-    pub fn look_ahead(&mut self, time: Duration, judge: impl Fn(&[u8]) -> LookAheadDecision) -> Option<Instant> {
+    pub fn look_ahead(&mut self, time_limit: Duration, judge: impl Fn(&[u8]) -> LookAheadDecision) -> Option<Instant> {
         let mut begun = None;
         loop {
             match judge(self.buffered()) {
@@ -72,7 +72,7 @@ impl LookAheadInput {
                 LookAheadDecision::WaitForLimitedTime => _ = begun.get_or_insert_with(Instant::now),
                 LookAheadDecision::Wait => {}
             }
-            if !self.take_block(begun.map(|begun: Instant| begun + time)) {
+            if !self.take_block(begun.map(|begun: Instant| begun + time_limit)) {
                 return begun;
             }
         }

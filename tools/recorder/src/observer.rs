@@ -33,23 +33,23 @@ pub enum RecordNotice {
     /// The dataset is there already, so that these settings of a new one do not count.
     IgnoredLayoutSettings(Vec<LayoutSetting>),
     /// The input has no names, and its columns are those of the dataset in their order.
-    ByPosition {
+    ColumnsByPosition {
         /// The columns of the dataset.
         names: Vec<String>,
     },
     /// The dataset has no columns, so that the names of the header are left out.
-    NamesLeftOut(Vec<String>),
+    HeaderNamesLeftOut(Vec<String>),
     /// The first line was taken for the names of the columns, but looks like a row.
     DoubtfulHeader(HeaderDoubt),
     /// The first rows came slowly: columns of integers are stored as floats, because later ones may have fractions.
-    StoredAsFloats {
+    IntegersStoredAsFloats {
         /// The columns.
         names: Vec<String>,
         /// Rows that came in time.
         rows: u64,
     },
     /// The first row has the units of the columns.
-    Units {
+    UnitsRow {
         /// The attributes that were made.
         attributes: Vec<String>,
         /// The columns whose units were left out: the dataset has rows already.
@@ -89,18 +89,18 @@ impl fmt::Display for RecordNotice {
                 let settings: Vec<_> = settings.iter().map(ToString::to_string).collect();
                 write!(f, "it is there already and keeps its layout; {} left out", settings.join(", "))
             }
-            RecordNotice::ByPosition { names } => {
+            RecordNotice::ColumnsByPosition { names } => {
                 let names = truncated_quoted_names(names);
                 write!(f, "the input has no names; its columns are those of the dataset in order: {names}")
             }
-            RecordNotice::NamesLeftOut(names) => {
+            RecordNotice::HeaderNamesLeftOut(names) => {
                 let names = truncated_quoted_names(names);
                 write!(f, "the rows of the dataset have no columns; the names of the header are left out: {names}")
             }
             RecordNotice::DoubtfulHeader(doubt) => {
                 write!(f, "the first line was taken for the names of the columns, although {doubt}")
             }
-            RecordNotice::StoredAsFloats { names, rows } => {
+            RecordNotice::IntegersStoredAsFloats { names, rows } => {
                 let (first, rows) = (names.first().map_or("", String::as_str), counted(*rows, "row"));
                 write!(
                     f,
@@ -109,7 +109,7 @@ impl fmt::Display for RecordNotice {
                     truncated_quoted_names(names)
                 )
             }
-            RecordNotice::Units { attributes, left_out } => {
+            RecordNotice::UnitsRow { attributes, left_out } => {
                 f.write_str("row 1 has the units of the columns (--no-units makes it a row)")?;
                 if !attributes.is_empty() {
                     write!(f, "; attributes: {}", truncated_quoted_names(attributes))?;

@@ -82,31 +82,31 @@ impl RefusedRowHandler {
     }
 
     /// How many there are, without the one at which reading stopped.
-    pub fn count(&self) -> u64 {
+    pub fn skipped_or_rejected_rows(&self) -> u64 {
         self.count
     }
 
     /// Takes a row that has no cells.
     ///
     /// # Errors
-    /// As [`RefusedRowHandler::handle_refused`].
+    /// As [`RefusedRowHandler::handle_refused_row`].
     pub fn handle_unparsed_row(&mut self, row: InputRow, observer: &mut dyn RecordObserver) -> Result<()> {
         let InputRow { number, cells, text, .. } = row;
-        cells.map_or_else(|error| self.handle_refused(number, error, &text, observer), |_| Ok(()))
+        cells.map_or_else(|error| self.handle_refused_row(number, error, &text, observer), |_| Ok(()))
     }
 
     /// Takes a row (counted from one) that came in as `text`.
     ///
     /// # Errors
     /// [`Error::Row`] if reading is to stop, [`Error::RejectFile`] if the row cannot be kept.
-    pub fn handle_refused(
+    pub fn handle_refused_row(
         &mut self,
         row_number: u64,
         source: RowError,
         text: &[u8],
         observer: &mut dyn RecordObserver,
     ) -> Result<()> {
-        let unreadable = matches!(source, RowError::UnreadableJsonArray(_));
+        let unreadable = matches!(source, RowError::RestOfJsonArrayUnreadable(_));
         let refused = RefusedRow { row_number, source };
         if self.action == OnError::Stop || unreadable {
             return Err(refused.into());

@@ -37,7 +37,7 @@ pub enum InputReaderFormat {
     /// JSON if the input begins so, and otherwise CSV.
     Guess(CsvOptions, NewKeyPolicy),
     /// Frames of this many bytes.
-    Frames(usize),
+    FramesOfSize(usize),
 }
 
 /// Starts to read. The channel ends with the input, and when it rests after `interrupted` was set. `keeps_raw_text` says whether
@@ -52,7 +52,7 @@ pub fn spawn_input_reader(
     let (sender, receiver) = sync_channel(MAX_ROWS_AHEAD);
     thread::spawn(move || {
         let ended = match format {
-            InputReaderFormat::Frames(size) => {
+            InputReaderFormat::FramesOfSize(size) => {
                 frames(size, BufReader::with_capacity(1 << 20, input), &InputEventSender::new(&sender, keeps_raw_text))
             }
             format => read(
@@ -96,7 +96,7 @@ fn read(
                 csv_rows::read_csv_rows(options, input, &mut out)
             }
         }
-        InputReaderFormat::Frames(size) => frames(size, input, &out),
+        InputReaderFormat::FramesOfSize(size) => frames(size, input, &out),
     }
 }
 
@@ -137,7 +137,7 @@ mod tests {
         may_have_header: true,
         skipped_lines: None,
         forces_decimal_comma: false,
-        quote_escape: QuoteEscape::Auto,
+        quote_escape: QuoteEscape::ByDelimiter,
     };
 
     fn events(format: InputReaderFormat, input: &str) -> Vec<InputEvent> {
@@ -223,49 +223,67 @@ mod tests {
 
     #[test]
     fn what_rows_look_like_is_told_by_how_they_begin() {
-        assert_eq!(all(InputReaderFormat::Guess(CSV, NewKeyPolicy::Error), "a\n1\n"), ["a", "1"]);
-        assert_eq!(all(InputReaderFormat::Guess(CSV, NewKeyPolicy::Error), "[s],[V]\n1,2\n"), ["[s]|[V]", "1|2"]);
-        assert_eq!(all(InputReaderFormat::Guess(CSV, NewKeyPolicy::Error), "\n {\"a\": 1}\n"), ["a", "1"]);
-        assert_eq!(all(InputReaderFormat::Guess(CSV, NewKeyPolicy::Error), "\u{feff}[{\"a\": 1}]"), ["a", "1"]);
+        assert_eq!(all(InputReaderFormat::Guess(CSV, NewKeyPolicy::ErrorAfterFirstRows), "a\n1\n"), ["a", "1"]);
+        assert_eq!(
+            all(InputReaderFormat::Guess(CSV, NewKeyPolicy::ErrorAfterFirstRows), "[s],[V]\n1,2\n"),
+            ["[s]|[V]", "1|2"]
+        );
+        assert_eq!(
+            all(InputReaderFormat::Guess(CSV, NewKeyPolicy::ErrorAfterFirstRows), "\n {\"a\": 1}\n"),
+            ["a", "1"]
+        );
+        assert_eq!(
+            all(InputReaderFormat::Guess(CSV, NewKeyPolicy::ErrorAfterFirstRows), "\u{feff}[{\"a\": 1}]"),
+            ["a", "1"]
+        );
         let blank = format!("{}{{\"a\": 1}}\n", "\n".repeat(300_000));
-        assert_eq!(all(InputReaderFormat::Guess(CSV, NewKeyPolicy::Error), &blank), ["a", "1"]);
-        assert_eq!(all(InputReaderFormat::Guess(CSV, NewKeyPolicy::Error), ""), ["failed: no header line"]);
+        assert_eq!(all(InputReaderFormat::Guess(CSV, NewKeyPolicy::ErrorAfterFirstRows), &blank), ["a", "1"]);
+        assert_eq!(
+            all(InputReaderFormat::Guess(CSV, NewKeyPolicy::ErrorAfterFirstRows), ""),
+            ["failed: no header line"]
+        );
     }
 
     #[test]
     fn an_array_of_rows_is_as_good_as_lines() {
         let rows = ["a|b", "1|\"x\"", "-|\"y\""];
         assert_eq!(
-            all(InputReaderFormat::Json(NewKeyPolicy::Error), "{\"a\": 1, \"b\": \"x\"}\n{\"b\": \"y\"}\n"),
+            all(
+                InputReaderFormat::Json(NewKeyPolicy::ErrorAfterFirstRows),
+                "{\"a\": 1, \"b\": \"x\"}\n{\"b\": \"y\"}\n"
+            ),
             rows
         );
         assert_eq!(
             all(
-                InputReaderFormat::Json(NewKeyPolicy::Error),
+                InputReaderFormat::Json(NewKeyPolicy::ErrorAfterFirstRows),
                 "[{\"a\": 1, \"b\": \"x\"},\n {\"b\": \"y\", \"a\": null}\n]\n"
             ),
             rows
         );
         assert_eq!(
-            all(InputReaderFormat::Json(NewKeyPolicy::Error), "{\"a\": 1, \"b\": \"x\"}{\n\"b\":\n\"y\"}"),
+            all(
+                InputReaderFormat::Json(NewKeyPolicy::ErrorAfterFirstRows),
+                "{\"a\": 1, \"b\": \"x\"}{\n\"b\":\n\"y\"}"
+            ),
             rows
         );
         assert_eq!(
-            all(InputReaderFormat::Json(NewKeyPolicy::Error), "[1, \"x\"]\n[null, \"y\"]\n"),
+            all(InputReaderFormat::Json(NewKeyPolicy::ErrorAfterFirstRows), "[1, \"x\"]\n[null, \"y\"]\n"),
             ["c0|c1", "1|\"x\"", "-|\"y\""]
         );
         assert_eq!(
-            all(InputReaderFormat::Json(NewKeyPolicy::Error), "[[1, \"x\"], [null, \"y\"]]"),
+            all(InputReaderFormat::Json(NewKeyPolicy::ErrorAfterFirstRows), "[[1, \"x\"], [null, \"y\"]]"),
             ["c0|c1", "1|\"x\"", "-|\"y\""]
         );
-        assert_eq!(all(InputReaderFormat::Json(NewKeyPolicy::Error), "[]"), Vec::<String>::new());
+        assert_eq!(all(InputReaderFormat::Json(NewKeyPolicy::ErrorAfterFirstRows), "[]"), Vec::<String>::new());
     }
 
     #[test]
     fn numbers_come_as_they_are_written() {
         let numbers = "{\"a\": 9007199254740993, \"b\": 18446744073709551616, \"c\": 0.10000000000000000001}";
         assert_eq!(
-            all(InputReaderFormat::Json(NewKeyPolicy::Error), numbers)[1],
+            all(InputReaderFormat::Json(NewKeyPolicy::ErrorAfterFirstRows), numbers)[1],
             "9007199254740993|18446744073709551616|0.10000000000000000001"
         );
     }
@@ -286,25 +304,31 @@ mod tests {
             row.new_keys.clone()
         };
         let b = ("b".to_owned(), InputCell::Untyped("7".into()));
-        assert_eq!(new_keys(NewKeyPolicy::Dataset), std::slice::from_ref(&b));
+        assert_eq!(new_keys(NewKeyPolicy::DatasetPerKey), std::slice::from_ref(&b));
         // It may become a column.
-        assert_eq!(new_keys(NewKeyPolicy::Error), [b, ("c".to_owned(), InputCell::Empty)]);
+        assert_eq!(new_keys(NewKeyPolicy::ErrorAfterFirstRows), [b, ("c".to_owned(), InputCell::Empty)]);
     }
 
     #[test]
     fn objects_in_objects_are_flattened() {
         let rows = "{\"t\": 1, \"p\": {\"x\": 2, \"y\": {\"z\": 3}}}\n{\"t\": 2, \"p\": null}\n";
-        assert_eq!(all(InputReaderFormat::Json(NewKeyPolicy::Error), rows), ["t|p.x|p.y.z", "1|2|3", "2|-|-"]);
+        assert_eq!(
+            all(InputReaderFormat::Json(NewKeyPolicy::ErrorAfterFirstRows), rows),
+            ["t|p.x|p.y.z", "1|2|3", "2|-|-"]
+        );
     }
 
     #[test]
     fn a_row_with_two_values_of_a_key_is_told() {
         let rows = ["{\"a\": 1}", "{\"a\": 2, \"a\": 3}", "{\"a\": 4}"];
         let want = ["a", "1", "row 2: \"a\" is there twice", "4"];
-        assert_eq!(all(InputReaderFormat::Json(NewKeyPolicy::Error), &rows.join("\n")), want);
-        assert_eq!(all(InputReaderFormat::Json(NewKeyPolicy::Error), &format!("[{}]", rows.join(","))), want);
+        assert_eq!(all(InputReaderFormat::Json(NewKeyPolicy::ErrorAfterFirstRows), &rows.join("\n")), want);
         assert_eq!(
-            all(InputReaderFormat::Json(NewKeyPolicy::Error), "{\"a\": {\"b\": 1, \"b\": 2}}"),
+            all(InputReaderFormat::Json(NewKeyPolicy::ErrorAfterFirstRows), &format!("[{}]", rows.join(","))),
+            want
+        );
+        assert_eq!(
+            all(InputReaderFormat::Json(NewKeyPolicy::ErrorAfterFirstRows), "{\"a\": {\"b\": 1, \"b\": 2}}"),
             ["row 1: \"a.b\" is there twice"]
         );
     }
@@ -312,7 +336,7 @@ mod tests {
     #[test]
     fn a_line_that_is_no_row_is_told_and_the_next_ones_are_read() {
         let lines = "{\"a\"\n{\"a\": 1}\n{\"a\": 0, \"b\": 1, \"b\": 2}\n{\"a\": [1]}\n7\n{\"a\": 2\n{\"a\": 3}\n";
-        let found = all(InputReaderFormat::Json(NewKeyPolicy::Error), lines);
+        let found = all(InputReaderFormat::Json(NewKeyPolicy::ErrorAfterFirstRows), lines);
         assert!(found[0].starts_with("row 1: not valid JSON: EOF while parsing an object"), "{}", found[0]);
         assert_eq!(found[1..3], ["a", "1"]);
         assert_eq!(found[3], "row 3: \"b\" is there twice");
@@ -324,7 +348,8 @@ mod tests {
 
     #[test]
     fn an_array_with_a_fault_ends_there() {
-        let found = all(InputReaderFormat::Json(NewKeyPolicy::Error), "[{\"a\": 1}, {\"a\" 2}, {\"a\": 3}]");
+        let found =
+            all(InputReaderFormat::Json(NewKeyPolicy::ErrorAfterFirstRows), "[{\"a\": 1}, {\"a\" 2}, {\"a\": 3}]");
         assert_eq!(found[..2], ["a", "1"]);
         assert!(found[2].ends_with("; the rest of the array cannot be read"), "{}", found[2]);
         assert_eq!(found.len(), 3);
@@ -340,11 +365,11 @@ mod tests {
             String::from_utf8(events(format, input).into_iter().flat_map(text).collect()).unwrap()
         };
         assert_eq!(
-            texts(InputReaderFormat::Guess(CSV, NewKeyPolicy::Error), "a;b\n1;\"x;y\"\n3\n"),
+            texts(InputReaderFormat::Guess(CSV, NewKeyPolicy::ErrorAfterFirstRows), "a;b\n1;\"x;y\"\n3\n"),
             "a;b\n1;\"x;y\"\n3\n"
         );
         assert_eq!(
-            texts(InputReaderFormat::Guess(CSV, NewKeyPolicy::Error), "{\"a\": 1}\n{\"a\n{\"b\": 2}"),
+            texts(InputReaderFormat::Guess(CSV, NewKeyPolicy::ErrorAfterFirstRows), "{\"a\": 1}\n{\"a\n{\"b\": 2}"),
             "{\"a\": 1}\n{\"a\n{\"b\": 2}\n"
         );
     }
@@ -362,6 +387,6 @@ mod tests {
 
     #[test]
     fn the_last_frame_may_be_short() {
-        assert_eq!(all(InputReaderFormat::Frames(2), "abcde"), ["[97, 98]", "[99, 100]", "[101]"]);
+        assert_eq!(all(InputReaderFormat::FramesOfSize(2), "abcde"), ["[97, 98]", "[99, 100]", "[101]"]);
     }
 }

@@ -79,7 +79,7 @@ impl RecordOptions {
     /// [`Error`](super::error::Error) if something cannot be stored. What came before it is in the dataset; a [`Recorder`]
     /// says how much.
     pub fn record(self, file: &File, path: &str, input: impl Read + Send + 'static) -> Result<RecordSummary> {
-        let RecordingResult { summary, ended } =
+        let RecordingResult { summary, outcome: ended } =
             Recorder::new(file, path, self, &mut ())?.record(input, &Arc::default());
         ended.map(|()| summary)
     }
@@ -87,7 +87,7 @@ impl RecordOptions {
 
 fn format(options: &RecordOptions) -> InputReaderFormat {
     match (&options.frames, options.format) {
-        (Some(frames), _) => InputReaderFormat::Frames(FrameFormat::frame_bytes(frames)),
+        (Some(frames), _) => InputReaderFormat::FramesOfSize(FrameFormat::frame_bytes(frames)),
         (None, InputFormat::Guess) => InputReaderFormat::Guess(options.csv, options.new_keys),
         (None, InputFormat::Csv) => InputReaderFormat::Csv(options.csv),
         (None, InputFormat::Json) => InputReaderFormat::Json(options.new_keys),

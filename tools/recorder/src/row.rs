@@ -35,10 +35,10 @@ pub enum ColumnParseError {
     NoSeparator,
     /// The shape is none.
     #[error("the shape of an array is [N] or [NxM], in elements")]
-    Shape,
+    InvalidShape,
     /// No type is called so.
     #[error(transparent)]
-    Kind(#[from] UnknownColumnKind),
+    UnknownKind(#[from] UnknownColumnKind),
 }
 
 impl FromStr for RecordColumn {
@@ -47,7 +47,7 @@ impl FromStr for RecordColumn {
     /// `NAME=TYPE` or `NAME:TYPE`; behind the type of an array comes its shape: `a=f32[3]`, `b=u8[2x4]`.
     fn from_str(text: &str) -> Result<Self, ColumnParseError> {
         let (name, kind) = text.rsplit_once(['=', ':']).ok_or(ColumnParseError::NoSeparator)?;
-        let dimension = |text: &str| text.parse().ok().filter(|dim| *dim > 0).ok_or(ColumnParseError::Shape);
+        let dimension = |text: &str| text.parse().ok().filter(|dim| *dim > 0).ok_or(ColumnParseError::InvalidShape);
         let (kind, dims) = match kind.strip_suffix(']').and_then(|kind| kind.split_once('[')) {
             Some((kind, dims)) => (kind, dims.split('x').map(dimension).collect::<Result<_, _>>()?),
             None => (kind, Vec::new()),
@@ -111,7 +111,7 @@ impl RecordColumn {
         }
         let empty = empty.filter(|_| matches!(kind, ColumnKind::Integer { .. }));
         match (&*self.dims, cell.is_array_or_object()) {
-            ([], false) => return cell.to_value(kind, empty, fit),
+            ([], false) => return cell.to_single_value(kind, empty, fit),
             ([], true) if kind.is_text() => return kind.parse_value(Some(&cell.json_text()), fit),
             _ => {}
         }
@@ -121,7 +121,7 @@ impl RecordColumn {
         }
         let found = cell.shape()?;
         if found != self.dims {
-            return Err(CellError::Shape { found, expected: self.dims.clone(), kind });
+            return Err(CellError::ShapeMismatch { found, expected: self.dims.clone(), kind });
         }
         array_value(cell, kind, empty, fit)
     }
@@ -167,7 +167,7 @@ impl RecordColumn {
 
     /// The type that holds all of `cells` without a change.
     pub fn infer(name: &str, cells: &[&InputCell], rules: &InferRules) -> Self {
-        if first_irregular_array(cells).is_some() {
+        if first_array_shape_mismatch(cells).is_some() {
             return RecordColumn::single(name, rules.text_kind());
         }
         let shape = cells.iter().find(|cell| ***cell != InputCell::Empty).and_then(|cell| cell.shape().ok());
@@ -191,7 +191,7 @@ pub struct TextTypeCause<'a> {
 
 /// The place of the first cell that keeps `cells` from being arrays of one shape: an array of objects, of no elements, or
 /// of another shape than the cells before it. `None` if there is no array among them.
-pub fn first_irregular_array(cells: &[&InputCell]) -> Option<usize> {
+pub fn first_array_shape_mismatch(cells: &[&InputCell]) -> Option<usize> {
     let shape = cells.iter().find(|cell| ***cell != InputCell::Empty)?.shape().ok().filter(|dims| !dims.contains(&0));
     let is_irregular =
         |cell: &&InputCell| **cell != InputCell::Empty && (shape.is_none() || cell.shape().ok() != shape);
@@ -205,7 +205,7 @@ fn array_value(
     empty: Option<&str>,
     fit: ConversionPolicy,
 ) -> Result<Value, CellError> {
-    let InputCell::List(elements) = cell else { return cell.to_value(kind, empty, fit) };
+    let InputCell::List(elements) = cell else { return cell.to_single_value(kind, empty, fit) };
     let values = elements.iter().map(|element| array_value(element, kind, empty, fit));
     Ok(Value::List(values.collect::<Result<_, _>>()?))
 }
@@ -254,14 +254,14 @@ impl RowType {
 
     /// The columns of a type of rows that is there, for an input with columns of these names. `None` if rows of this
     /// type cannot be recorded, or the input has other columns.
-    pub fn of(datatype: &Datatype, input_names: &[String]) -> Option<Self> {
+    pub fn for_names(datatype: &Datatype, input_names: &[String]) -> Option<Self> {
         let Datatype::Compound(compound) = datatype else { return RowType::of_single_values(datatype, input_names) };
         let mut columns = Vec::new();
         let add = &mut |name: &str, datatype: &Datatype| {
             columns.push(RecordColumn::of(name, datatype)?);
             Some(())
         };
-        let parts = RowMember::of(compound, "", input_names, add)?;
+        let parts = RowMember::members_of(compound, "", input_names, add)?;
         let is_known = |name: &String| columns.iter().any(|column| column.name == *name);
         let sources = columns.iter().map(|column| input_names.iter().position(|name| *name == column.name)).collect();
         let stored = Some(datatype.clone());
@@ -278,7 +278,7 @@ impl RowType {
 
     /// The only column of a dataset in which a row has a shape (`[rank]`, elements), for an input with one column, whatever its
     /// name is. `None` if such rows cannot be recorded.
-    pub fn of_arrays(datatype: &Datatype, row_dims: &[u64], input_names: &[String]) -> Option<Self> {
+    pub fn of_array_rows(datatype: &Datatype, row_dims: &[u64], input_names: &[String]) -> Option<Self> {
         let [name] = input_names else { return None };
         let row_dims: Vec<u32> = row_dims.iter().map(|dim| u32::try_from(*dim).ok()).collect::<Option<_>>()?;
         let (inner, base) = match datatype {
@@ -323,7 +323,7 @@ impl RowType {
             return RowType::of_single_values(datatype, &["0".to_owned()]);
         };
         let names: Vec<_> = compound.members.iter().map(|member| member.name.to_string()).collect();
-        RowType::of(datatype, &names)
+        RowType::for_names(datatype, &names)
     }
 
     /// The same table, with a text that stands for empty cells of columns of integers.
@@ -555,7 +555,7 @@ mod tests {
             (vec![InputCell::Untyped("1".into()), list(&["1"])], 1),
         ] {
             let all: Vec<_> = cells.iter().collect();
-            assert_eq!(first_irregular_array(&all), Some(irregular), "{cells:?}");
+            assert_eq!(first_array_shape_mismatch(&all), Some(irregular), "{cells:?}");
             assert_eq!(inferred(&cells.into_iter().map(|cell| vec![cell]).collect::<Vec<_>>()), ["str"]);
         }
         let column = RecordColumn::single("a", ColumnKind::VarText);

@@ -34,7 +34,7 @@ pub enum RowError {
     Json(String),
     /// The array of rows cannot be read from here on.
     #[error("{0}; the rest of the array cannot be read")]
-    UnreadableJsonArray(String),
+    RestOfJsonArrayUnreadable(String),
     /// It is JSON, but no row.
     #[error("neither an object nor an array with values")]
     NotARow,

@@ -13,24 +13,25 @@ pub enum RowMember {
 }
 
 impl RowMember {
-    /// The parts of a compound at `path`, for an input with columns of these names. `add_column` is told the name and the type of each
+    /// The parts of a compound at `name_prefix`, for an input with columns of these names. `add_column` is told the name and the type of each
     /// column. `None` if it returns that for one of them.
-    pub fn of(
+    pub fn members_of(
         compound: &CompoundType,
-        path: &str,
+        name_prefix: &str,
         input_names: &[String],
         add_column: &mut dyn FnMut(&str, &Datatype) -> Option<()>,
     ) -> Option<Vec<Self>> {
         let part = |CompoundMember { name, datatype, .. }: &CompoundMember| {
-            let path = format!("{path}{name}");
-            let inside = format!("{path}.");
+            let name_prefix = format!("{name_prefix}{name}");
+            let inside = format!("{name_prefix}.");
             match datatype {
                 Datatype::Compound(inner)
-                    if !input_names.contains(&path) && input_names.iter().any(|name| name.starts_with(&inside)) =>
+                    if !input_names.contains(&name_prefix)
+                        && input_names.iter().any(|name| name.starts_with(&inside)) =>
                 {
-                    RowMember::of(inner, &inside, input_names, add_column).map(RowMember::Compound)
+                    RowMember::members_of(inner, &inside, input_names, add_column).map(RowMember::Compound)
                 }
-                single => add_column(&path, single).map(|()| RowMember::Column),
+                single => add_column(&name_prefix, single).map(|()| RowMember::Column),
             }
         };
         compound.members.iter().map(part).collect()

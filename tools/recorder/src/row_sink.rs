@@ -62,9 +62,9 @@ pub struct RowSink {
 #[derive(Debug)]
 pub struct RowSinkReport {
     /// Rows that others could see before the last flush, at least.
-    pub flushed: u64,
+    pub flushed_rows: u64,
     /// Rows that the dataset has got.
-    pub dataset_growth: u64,
+    pub dataset_row_growth: u64,
     /// What became of the dataset, if no rows came in.
     pub no_rows_outcome: Option<NoRowsDatasetOutcome>,
     /// [`Error::File`](super::error::Error::File) if not all was stored.
@@ -75,8 +75,8 @@ impl Default for RowSinkReport {
     /// There was none.
     fn default() -> Self {
         RowSinkReport {
-            flushed: 0,
-            dataset_growth: 0,
+            flushed_rows: 0,
+            dataset_row_growth: 0,
             no_rows_outcome: Some(NoRowsDatasetOutcome::NotMade),
             final_flush: Ok(()),
         }
@@ -143,7 +143,7 @@ impl RowSink {
         conversion: ConversionPolicy,
     ) -> Result<Result<(), RowError>> {
         let row = self.first_row.saturating_add(self.rows);
-        self.keys.stage(&self.file, row, values, conversion)
+        self.keys.open_and_stage(&self.file, row, values, conversion)
     }
 
     /// Sets the attribute for the lines that came before the rows, if there are no rows yet. Whether it was set.
@@ -209,7 +209,7 @@ impl RowSink {
         // What fails later leaves these rows, at least.
         let is_first = self.flushed == 0 && self.unflushed_bytes >= FIRST_FLUSH_BYTES;
         if is_first
-            || self.unflushed >= self.flush.rows
+            || self.unflushed >= self.flush.max_unflushed_rows
             || self.unflushed_since.elapsed() >= self.flush.max_unflushed_age
         {
             self.flush()?;
@@ -262,8 +262,8 @@ impl RowSink {
     pub fn end(mut self) -> RowSinkReport {
         if self.rows == 0 && self.remove_made() {
             return RowSinkReport {
-                flushed: 0,
-                dataset_growth: 0,
+                flushed_rows: 0,
+                dataset_row_growth: 0,
                 no_rows_outcome: Some(NoRowsDatasetOutcome::Removed),
                 final_flush: Ok(()),
             };
@@ -272,8 +272,8 @@ impl RowSink {
         let rows = self.dataset.shape().ok().and_then(|shape| shape.first().copied()).unwrap_or(0);
         let unused = (self.rows == 0).then_some(NoRowsDatasetOutcome::Kept);
         RowSinkReport {
-            flushed: self.flushed,
-            dataset_growth: rows.saturating_sub(self.first_row),
+            flushed_rows: self.flushed,
+            dataset_row_growth: rows.saturating_sub(self.first_row),
             no_rows_outcome: unused,
             final_flush: ended,
         }

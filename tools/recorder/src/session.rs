@@ -14,7 +14,7 @@ use super::json_rows::NewKeyPolicy;
 use super::observer::{RecordNotice, RecordObserver};
 use super::on_error::RefusedRowHandler;
 use super::options::{FrameFormat, RecordOptions};
-use super::row::{InferRules, RecordColumn, RowType, TextTypeCause, first_irregular_array};
+use super::row::{InferRules, RecordColumn, RowType, TextTypeCause, first_array_shape_mismatch};
 use super::row_error::RowError;
 use super::row_sink::{NoRowsDatasetOutcome, PREAMBLE_ATTRIBUTE, RowSink, RowSinkReport};
 use super::target;
@@ -69,13 +69,13 @@ fn with_columns(mut row: InputRow, names: &[String]) -> InputRow {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RecordSummary {
     /// Rows or frames that came in and were taken.
-    pub accepted: u64,
+    pub accepted_rows: u64,
     /// Those of them that were flushed, and so are there whatever happens to the file.
-    pub flushed: u64,
+    pub flushed_rows: u64,
     /// Rows that the dataset has more than before.
-    pub dataset_growth: u64,
+    pub dataset_row_growth: u64,
     /// Rows that were skipped or rejected.
-    pub refused: u64,
+    pub skipped_or_rejected_rows: u64,
     /// What became of the dataset, if no rows came in.
     pub no_rows_outcome: Option<NoRowsDatasetOutcome>,
 }
@@ -86,7 +86,7 @@ pub struct RecordingResult {
     /// What was stored, also if something has failed.
     pub summary: RecordSummary,
     /// Why it ended, if not because there was nothing more.
-    pub ended: Result<()>,
+    pub outcome: Result<()>,
 }
 
 impl<'a> RecordSession<'a> {
@@ -139,7 +139,7 @@ impl<'a> RecordSession<'a> {
     /// The columns of the dataset that is there; `None` if it is not, or the input has others.
     fn known_columns(&mut self) -> Result<Option<RowType>> {
         let found = match self.file.dataset(&self.path) {
-            Err(error) if error.is_not_found() => return Ok(None),
+            Err(error) if error.is_not_found_in_file() => return Ok(None),
             found => found?,
         };
         let table = if self.columns.is_numbered {
@@ -171,7 +171,7 @@ impl<'a> RecordSession<'a> {
         }
         let names: Vec<_> = table.columns().iter().map(|column| column.name.clone()).collect();
         if self.options.csv.may_have_header && names != self.columns.names {
-            self.observer.notice(&RecordNotice::ByPosition { names });
+            self.observer.notice(&RecordNotice::ColumnsByPosition { names });
         }
         Ok(table)
     }
@@ -198,7 +198,7 @@ impl<'a> RecordSession<'a> {
                 Ok(())
             }
             InputEvent::Row(InputRow { number, cells: Err(error), text, .. }) if self.refused.stops_at_first() => {
-                self.refused.handle_refused(number, error, &text, self.observer)
+                self.refused.handle_refused_row(number, error, &text, self.observer)
             }
             InputEvent::Row(row) if self.table.is_none() => {
                 self.sample.push(row);
@@ -232,7 +232,7 @@ impl<'a> RecordSession<'a> {
         self.columns = columns;
         self.refused.set_header(self.columns.header.clone());
         if !self.columns.unused_names.is_empty() {
-            self.observer.notice(&RecordNotice::NamesLeftOut(std::mem::take(&mut self.columns.unused_names)));
+            self.observer.notice(&RecordNotice::HeaderNamesLeftOut(std::mem::take(&mut self.columns.unused_names)));
         }
         if let Some(doubt) = self.columns.doubt.clone()
             && self.known_columns()?.is_none()
@@ -272,7 +272,7 @@ impl<'a> RecordSession<'a> {
     /// them.
     fn take_sample(&mut self) -> Vec<InputRow> {
         let waiting = std::mem::take(&mut self.sample);
-        if !self.columns.may_have_new_keys || self.options.new_keys != NewKeyPolicy::Error {
+        if !self.columns.may_have_new_keys || self.options.new_keys != NewKeyPolicy::ErrorAfterFirstRows {
             return waiting;
         }
         let names = &mut self.columns.names;
@@ -309,7 +309,7 @@ impl<'a> RecordSession<'a> {
             self.since = None;
             return waiting.into_iter().try_for_each(|InputRow { number, cells, text, .. }| {
                 let source = cells.map_or_else(|error| error, reason);
-                self.refused.handle_refused(number, source, &text, self.observer)
+                self.refused.handle_refused_row(number, source, &text, self.observer)
             });
         }
         self.check_given_columns()?;
@@ -359,7 +359,7 @@ impl<'a> RecordSession<'a> {
         });
         let table = RowType::new(columns.collect());
         if !widened.is_empty() {
-            self.observer.notice(&RecordNotice::StoredAsFloats { names: widened, rows: rows.len() as u64 });
+            self.observer.notice(&RecordNotice::IntegersStoredAsFloats { names: widened, rows: rows.len() as u64 });
         }
         table
     }
@@ -371,7 +371,7 @@ impl<'a> RecordSession<'a> {
             self.columns.names.iter().cloned().zip(units).filter_map(|(name, unit)| Some((name, unit?))).collect();
         let left_out = sink.set_units_return_skipped(&units)?;
         let set = units.iter().filter(|(name, _)| !left_out.contains(name)).map(|(name, _)| units_attribute_name(name));
-        self.observer.notice(&RecordNotice::Units { attributes: set.collect(), left_out });
+        self.observer.notice(&RecordNotice::UnitsRow { attributes: set.collect(), left_out });
         Ok(())
     }
 
@@ -400,7 +400,7 @@ impl<'a> RecordSession<'a> {
                 let (column, text) = (column.name.clone(), text.map(str::to_owned));
                 self.observer.notice(&RecordNotice::TextColumnDueToCell { column, are_numbers, row, text });
             }
-            let irregular = first_irregular_array(&cells.iter().map(|(_, cell)| cell).collect::<Vec<_>>());
+            let irregular = first_array_shape_mismatch(&cells.iter().map(|(_, cell)| cell).collect::<Vec<_>>());
             if let Some((row, _)) = irregular.and_then(|at| cells.get(at)) {
                 self.observer.notice(&RecordNotice::JsonColumn { column: column.name.clone(), row: *row });
             }
@@ -420,7 +420,7 @@ impl<'a> RecordSession<'a> {
         let (Some(table), Some(sink)) = (&self.table, &mut self.sink) else {
             return Ok(());
         };
-        let is_open = self.columns.may_have_new_keys && self.options.new_keys == NewKeyPolicy::Error;
+        let is_open = self.columns.may_have_new_keys && self.options.new_keys == NewKeyPolicy::ErrorAfterFirstRows;
         let row = if is_open { with_columns(row, &self.columns.names) } else { row };
         let InputRow { number, cells, new_keys, text } = row;
         let fit = self.options.conversion;
@@ -437,7 +437,7 @@ impl<'a> RecordSession<'a> {
                 self.observer.row_accepted();
                 Ok(())
             }
-            Err(error) => self.refused.handle_refused(number, error, &text, self.observer),
+            Err(error) => self.refused.handle_refused_row(number, error, &text, self.observer),
         }
     }
 
@@ -446,7 +446,7 @@ impl<'a> RecordSession<'a> {
         let expected = self.options.frames.as_ref().map_or(0, FrameFormat::frame_bytes);
         if bytes.len() != expected {
             let source = RowError::TruncatedFrame { found: bytes.len(), expected };
-            return self.refused.handle_refused(self.frames, source, bytes, self.observer);
+            return self.refused.handle_refused_row(self.frames, source, bytes, self.observer);
         }
         if let Some(sink) = &mut self.sink {
             sink.push_frame(bytes)?;
@@ -460,15 +460,20 @@ impl<'a> RecordSession<'a> {
         let begun = if self.sample.is_empty() { Ok(()) } else { self.begin(false) };
         let stored = self.sink.as_ref().map_or(0, RowSink::pushed_rows);
         let sink = self.sink.take().map(RowSink::end).unwrap_or_default();
-        let RowSinkReport { flushed, dataset_growth: appended, no_rows_outcome: unused, final_flush: flush } = sink;
+        let RowSinkReport {
+            flushed_rows: flushed,
+            dataset_row_growth: appended,
+            no_rows_outcome: unused,
+            final_flush: flush,
+        } = sink;
         let summary = RecordSummary {
-            accepted: stored,
-            flushed,
-            dataset_growth: appended,
-            refused: self.refused.count(),
+            accepted_rows: stored,
+            flushed_rows: flushed,
+            dataset_row_growth: appended,
+            skipped_or_rejected_rows: self.refused.skipped_or_rejected_rows(),
             no_rows_outcome: unused,
         };
         // Rows that waited came before the one at which reading stopped.
-        RecordingResult { summary, ended: begun.and(ended).and(flush) }
+        RecordingResult { summary, outcome: begun.and(ended).and(flush) }
     }
 }

@@ -42,17 +42,17 @@ impl StoredType {
         }
     }
 
-    /// The value that a cell stands for. `empty` stands for an empty one of integers.
+    /// The value that a cell stands for. `integer_for_empty` stands for an empty one of integers.
     ///
     /// # Errors
     /// [`CellError`] if the type has no such value.
     pub fn to_stored_value(
         &self,
         cell: &InputCell,
-        empty: Option<&str>,
+        integer_for_empty: Option<&str>,
         conversion: ConversionPolicy,
     ) -> Result<Value, CellError> {
-        value(&self.0, cell, empty, conversion)
+        value(&self.0, cell, integer_for_empty, conversion)
     }
 }
 
@@ -91,11 +91,11 @@ fn value(
         Datatype::Array(array) => nested(&array.dims, datatype, &array.base, cell, empty, fit),
         Datatype::Enum(of) => enum_value(datatype, of, cell),
         Datatype::Float(_) => match ColumnKind::of(datatype) {
-            Some(kind) => cell.to_value(kind, None, fit),
-            None => exact(datatype, cell, cell.to_value(ColumnKind::F64, None, fit)?),
+            Some(kind) => cell.to_single_value(kind, None, fit),
+            None => exact(datatype, cell, cell.to_single_value(ColumnKind::F64, None, fit)?),
         },
         Datatype::Integer(_) => match ColumnKind::of(datatype) {
-            Some(kind) => cell.to_value(kind, empty, fit),
+            Some(kind) => cell.to_single_value(kind, empty, fit),
             None => exact(datatype, cell, from_json_value(datatype, cell, empty)?),
         },
         _ => exact(datatype, cell, from_json_value(datatype, cell, empty)?),
@@ -149,7 +149,7 @@ fn text(
     let found = if cell.is_array_or_object() {
         kind.parse_value(Some(&cell.json_text()), fit)?
     } else {
-        cell.to_value(kind, None, fit)?
+        cell.to_single_value(kind, None, fit)?
     };
     match &found {
         Value::Text(text) if character_set == CharacterSet::Ascii && !text.is_ascii() => {

@@ -74,7 +74,7 @@ pub fn open_or_create(
     let mut most_missing = usize::MAX;
     loop {
         match file.dataset(path) {
-            Err(error) if error.is_not_found() => {}
+            Err(error) if error.is_not_found_in_file() => {}
             found => {
                 return Ok(RecordTarget { dataset: check(found?, datatype, row_dims)?, created_paths: Vec::new() });
             }
@@ -117,7 +117,7 @@ fn missing_paths(file: &File, path: &str) -> Result<Vec<String>> {
         let path = format!("/{}", names[..depth].join("/"));
         match file.group(&path) {
             _ if depth == names.len() => missing.push(path),
-            Err(error) if error.is_not_found() => missing.push(path),
+            Err(error) if error.is_not_found_in_file() => missing.push(path),
             found => drop(found?),
         }
     }
@@ -178,7 +178,7 @@ pub fn row_nesting_depth(dataset: &Dataset) -> Result<usize> {
 /// [`Error::File`].
 pub fn row_type_by_position(dataset: &Dataset) -> Result<Option<RowType>> {
     if let Some(row_dims) = row_dims(dataset)? {
-        return Ok(RowType::of_arrays(&plain_type(dataset)?, &row_dims, &[VALUE_COLUMN_NAME.to_owned()]));
+        return Ok(RowType::of_array_rows(&plain_type(dataset)?, &row_dims, &[VALUE_COLUMN_NAME.to_owned()]));
     }
     let Some(table) = RowType::by_position(&plain_type(dataset)?) else { return Ok(None) };
     Ok(Some(table.with_times(|column| is_time_column(dataset, column))))
@@ -190,9 +190,9 @@ pub fn row_type_by_position(dataset: &Dataset) -> Result<Option<RowType>> {
 /// [`Error::File`].
 pub fn row_type_for_names(dataset: &Dataset, names: &[String]) -> Result<Option<RowType>> {
     if let Some(row_dims) = row_dims(dataset)? {
-        return Ok(RowType::of_arrays(&plain_type(dataset)?, &row_dims, names));
+        return Ok(RowType::of_array_rows(&plain_type(dataset)?, &row_dims, names));
     }
-    let Some(table) = RowType::of(&plain_type(dataset)?, names) else { return Ok(None) };
+    let Some(table) = RowType::for_names(&plain_type(dataset)?, names) else { return Ok(None) };
     Ok(Some(table.with_times(|column| is_time_column(dataset, column))))
 }
 

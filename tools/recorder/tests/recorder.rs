@@ -64,7 +64,7 @@ fn samples(file: &File) -> Vec<(i64, f64)> {
 fn somebody_elses_recorder_is_followed_while_it_records() {
     let folder = tempfile::tempdir().unwrap();
     let (summary, seen) = thermometer::record(&folder.path().join("room.h5"), 20).unwrap();
-    assert_eq!((summary.accepted, summary.dataset_growth, summary.refused), (20, 20, 1));
+    assert_eq!((summary.accepted_rows, summary.dataset_row_growth, summary.skipped_or_rejected_rows), (20, 20, 1));
     assert_eq!((seen.len(), seen[0].celsius, seen[19].seconds), (20, 20.0, 1.9));
 }
 
@@ -76,11 +76,17 @@ fn rows_are_appended_to_any_store_by_the_names_of_their_columns() {
         let location = Location::from(location);
         let file = File::options().create_new().open(&location).unwrap();
         let first = RecordOptions::default().record(&file, "log", &b"t,volts\n1,0.5\n2,1.5\n"[..]).unwrap();
-        let expected = RecordSummary { accepted: 2, flushed: 2, dataset_growth: 2, refused: 0, no_rows_outcome: None };
+        let expected = RecordSummary {
+            accepted_rows: 2,
+            flushed_rows: 2,
+            dataset_row_growth: 2,
+            skipped_or_rejected_rows: 0,
+            no_rows_outcome: None,
+        };
         assert_eq!(first, expected);
         let options = RecordOptions { format: InputFormat::Json, ..RecordOptions::default() };
         let second = options.record(&file, "log", &b"{\"volts\": 2.5, \"t\": 3}"[..]).unwrap();
-        assert_eq!((second.accepted, second.dataset_growth), (1, 1));
+        assert_eq!((second.accepted_rows, second.dataset_row_growth), (1, 1));
         file.close().unwrap();
         let file = File::options().read().open(&location).unwrap();
         assert_eq!(samples(&file), [(1, 0.5), (2, 1.5), (3, 2.5)], "{location}");
@@ -97,9 +103,9 @@ fn what_cannot_be_stored_is_told_by_its_row_and_column() {
     for on_error in [OnError::Skip, OnError::RejectTo(rejected.clone())] {
         let file = File::in_memory();
         let options = RecordOptions { given_column_types: columns.clone(), on_error, ..RecordOptions::default() };
-        let (RecordingResult { summary, ended }, notes) = recorded(&file, options, INPUT);
+        let (RecordingResult { summary, outcome: ended }, notes) = recorded(&file, options, INPUT);
         ended.unwrap();
-        assert_eq!((summary.accepted, summary.refused, notes.stored), (2, 2, 2));
+        assert_eq!((summary.accepted_rows, summary.skipped_or_rejected_rows, notes.stored), (2, 2, 2));
         assert_eq!(notes.refused.iter().map(ToString::to_string).collect::<Vec<_>>(), texts);
         assert_eq!(samples(&file), [(1, 0.5), (3, 1.5)]);
     }
@@ -107,9 +113,9 @@ fn what_cannot_be_stored_is_told_by_its_row_and_column() {
 
     let file = File::in_memory();
     let options = RecordOptions { given_column_types: columns, ..RecordOptions::default() };
-    let (RecordingResult { summary, ended }, notes) = recorded(&file, options, INPUT);
+    let (RecordingResult { summary, outcome: ended }, notes) = recorded(&file, options, INPUT);
     assert!(matches!(&ended, Err(Error::Row(refused)) if refused.row_number == 2), "{ended:?}");
-    assert_eq!((summary.accepted, summary.refused, notes.refused.len()), (1, 0, 0));
+    assert_eq!((summary.accepted_rows, summary.skipped_or_rejected_rows, notes.refused.len()), (1, 0, 0));
     assert_eq!(samples(&file), [(1, 0.5)]);
 }
 
@@ -149,18 +155,18 @@ fn what_is_decided_is_told() {
     let (_, notes) = recorded(&file, RecordOptions::default(), "# a scope\nt,volts\ns,mV\n1,0.5\n2,1.5\n");
     let units = vec!["t.units".to_owned(), "volts.units".to_owned()];
     let preamble = RecordNotice::Preamble { lines: 1, attribute: Some("preamble") };
-    assert_eq!(notes.notices, [preamble, RecordNotice::Units { attributes: units, left_out: Vec::new() }]);
+    assert_eq!(notes.notices, [preamble, RecordNotice::UnitsRow { attributes: units, left_out: Vec::new() }]);
 
     let layout = RecordLayout { deflate: Some(1), ..RecordLayout::default() };
     let (_, notes) = recorded(&file, RecordOptions { layout, ..RecordOptions::default() }, "3,2.5\n4,3.5\n");
     let names = vec!["t".to_owned(), "volts".to_owned()];
     assert_eq!(
         notes.notices,
-        [RecordNotice::ByPosition { names }, RecordNotice::IgnoredLayoutSettings(vec![LayoutSetting::Deflate])]
+        [RecordNotice::ColumnsByPosition { names }, RecordNotice::IgnoredLayoutSettings(vec![LayoutSetting::Deflate])]
     );
     assert_eq!(samples(&file).last(), Some(&(4, 3.5)));
 
-    let (RecordingResult { summary, ended }, _) = recorded(&file, RecordOptions::default(), "1,2,3\n");
+    let (RecordingResult { summary, outcome: ended }, _) = recorded(&file, RecordOptions::default(), "1,2,3\n");
     assert!(matches!(ended, Err(Error::Dataset(DatasetProblem::ColumnCountMismatch { found: 2, given: 3, .. }))));
     assert_eq!(summary.no_rows_outcome, Some(NoRowsDatasetOutcome::NotMade));
 
@@ -181,9 +187,9 @@ fn an_interruption_ends_a_recording_whose_input_goes_on() {
     let file = File::in_memory();
     let options = RecordOptions { infer_rows: 2, ..RecordOptions::default() };
     let recorder = Recorder::new(&file, "log", options, &mut notes).unwrap();
-    let RecordingResult { summary, ended } = recorder.record(input, &interrupted);
+    let RecordingResult { summary, outcome: ended } = recorder.record(input, &interrupted);
     ended.unwrap();
-    assert_eq!((summary.accepted, summary.flushed), (2, 2));
+    assert_eq!((summary.accepted_rows, summary.flushed_rows), (2, 2));
     assert_eq!(samples(&file), [(1, 0.5), (2, 1.5)]);
     drop(rows);
 }
@@ -199,8 +205,9 @@ fn an_input_that_fails_leaves_what_came_before_it() {
     let file = File::in_memory();
     let mut nobody = ();
     let recorder = Recorder::new(&file, "log", RecordOptions::default(), &mut nobody).unwrap();
-    let RecordingResult { summary, ended } = recorder.record((&b"t,volts\n1,0.5\n"[..]).chain(Broken), &Arc::default());
-    assert_eq!((summary.accepted, ended.unwrap_err().to_string()), (1, "the line is dead".to_owned()));
+    let RecordingResult { summary, outcome: ended } =
+        recorder.record((&b"t,volts\n1,0.5\n"[..]).chain(Broken), &Arc::default());
+    assert_eq!((summary.accepted_rows, ended.unwrap_err().to_string()), (1, "the line is dead".to_owned()));
     assert_eq!(samples(&file), [(1, 0.5)]);
 }
 
@@ -210,11 +217,11 @@ fn frames_and_new_keys_have_datasets() {
     let frames = FrameFormat::new("u8".parse().unwrap(), &[2, 2]).unwrap();
     let options = RecordOptions { frames: Some(frames), on_error: OnError::Skip, ..RecordOptions::default() };
     let summary = options.record(&file, "frames", &[1, 2, 3, 4, 5, 6, 7, 8, 9][..]).unwrap();
-    assert_eq!((summary.accepted, summary.refused), (2, 1));
+    assert_eq!((summary.accepted_rows, summary.skipped_or_rejected_rows), (2, 1));
     assert_eq!(file.dataset("frames").unwrap().shape().unwrap(), [2, 2, 2]);
     assert!(matches!(FrameFormat::new(ColumnKind::F64, &[1 << 30]), Err(Error::FrameTooLarge { .. })));
 
-    let options = RecordOptions { new_keys: NewKeyPolicy::Dataset, ..RecordOptions::default() };
+    let options = RecordOptions { new_keys: NewKeyPolicy::DatasetPerKey, ..RecordOptions::default() };
     options
         .record(&file, "log", &b"{\"t\": 1, \"volts\": 0.5}\n{\"t\": 2, \"volts\": 1.5, \"note\": \"x\"}\n"[..])
         .unwrap();
@@ -228,6 +235,6 @@ fn a_dataset_that_was_made_for_nothing_is_removed() {
     let columns = vec!["t=i64".parse().unwrap()];
     let options = RecordOptions { given_column_types: columns, on_error: OnError::Skip, ..RecordOptions::default() };
     let (RecordingResult { summary, .. }, _) = recorded(&file, options, "t\nx\n");
-    assert_eq!((summary.no_rows_outcome, summary.refused), (Some(NoRowsDatasetOutcome::Removed), 1));
+    assert_eq!((summary.no_rows_outcome, summary.skipped_or_rejected_rows), (Some(NoRowsDatasetOutcome::Removed), 1));
     assert!(file.root().names().unwrap().is_empty());
 }

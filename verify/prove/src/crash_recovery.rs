@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use h5live::{File, Options};
-use h5live_checker::crash::{CrashedDisk, ExpectedPrefix};
+use h5live_checker::crash::{CrashedDisk, ExpectedPrefixRange};
 use h5live_checker::file::{self, FindingCause, check_storage_with};
 use h5live_checker::schedule::Verdict;
 use h5live_checker::trace::MarkValues;
@@ -28,7 +28,7 @@ impl CountBounds {
     }
 
     /// The least and the most that may be found.
-    fn min_and_max(&self, expected: &ExpectedPrefix) -> Option<(u64, u64)> {
+    fn min_and_max(&self, expected: &ExpectedPrefixRange) -> Option<(u64, u64)> {
         let max_count = self.issued.last_value_at(expected.max_ops)?;
         Some((self.kept.last_value_at(expected.min_ops).unwrap_or(0), max_count))
     }
@@ -80,9 +80,9 @@ impl CrashRecovery {
     ///
     /// # Errors
     /// What is wrong with it.
-    pub fn recover(&self, disk: &Arc<CrashedDisk>, expected: &ExpectedPrefix) -> Verdict {
+    pub fn recover(&self, disk: &Arc<CrashedDisk>, expected: &ExpectedPrefixRange) -> Verdict {
         self.check_contents(disk, Mode::Read, expected, RecoveryHistory::CrashOnly)?;
-        if expected.recovery_crashes == 0 {
+        if expected.recovery_crash_count == 0 {
             let found = self.continue_writing(disk, expected)?;
             self.check_contents(disk, Mode::Read, expected, RecoveryHistory::Continued(&found))?;
             self.check_closed_file(disk)?;
@@ -121,7 +121,7 @@ impl CrashRecovery {
         &self,
         disk: &Arc<CrashedDisk>,
         mode: Mode,
-        expected: &ExpectedPrefix,
+        expected: &ExpectedPrefixRange,
         since: RecoveryHistory<'_>,
     ) -> Verdict {
         let file = Arc::new(self.open_disk(disk, mode)?);
@@ -152,7 +152,7 @@ impl CrashRecovery {
         if let Some((names, counted)) = &self.names {
             let (min_count, max_count) = counted.min_and_max(expected).unwrap_or((0, 0));
             let written_on = match since {
-                RecoveryHistory::CrashOnly => (expected.recovery_crashes > 0).then_some(false),
+                RecoveryHistory::CrashOnly => (expected.recovery_crash_count > 0).then_some(false),
                 RecoveryHistory::Continued(_) => Some(true),
             };
             let file = File::with_store(file.clone(), "survivor", Options::default())
@@ -205,7 +205,7 @@ impl CrashRecovery {
 
     /// Opens the file for writing, and appends a row to each series. Writes another row far beyond it, or all chunks
     /// that are still to come. Closes the file. Returns how many rows there were.
-    fn continue_writing(&self, disk: &Arc<CrashedDisk>, expected: &ExpectedPrefix) -> Result<Vec<u64>, String> {
+    fn continue_writing(&self, disk: &Arc<CrashedDisk>, expected: &ExpectedPrefixRange) -> Result<Vec<u64>, String> {
         let file = self.open_disk(disk, self.mode)?;
         let error_text = |error: h5live::Error| error_chain_text(&error);
         let file = File::with_store(Arc::new(file), "recovered", Options::default()).map_err(error_text)?;
@@ -279,7 +279,7 @@ struct ExpectedSeries {
 }
 
 impl ExpectedSeries {
-    fn new(series: &Series, counted: &CountBounds, expected: &ExpectedPrefix) -> Self {
+    fn new(series: &Series, counted: &CountBounds, expected: &ExpectedPrefixRange) -> Self {
         let (kept, issued) = counted.min_and_max(expected).unwrap_or((0, 0));
         let (mut min_extent, mut max_extent) = (series.extent(kept), series.extent(issued));
         if let SeriesKind::Cut { .. } = series.kind {
@@ -292,7 +292,7 @@ impl ExpectedSeries {
         }
         let far = (max_extent + 1).next_multiple_of(series.chunk) + 2 * series.chunk + series.chunk / 2;
         let far = (series.is_appendable() && far < series.max_rows()).then_some(far);
-        let (grows, again) = (series.is_appendable(), expected.recovery_crashes > 0);
+        let (grows, again) = (series.is_appendable(), expected.recovery_crash_count > 0);
         ExpectedSeries {
             kept,
             extents: (min_extent, max_extent),

@@ -168,7 +168,7 @@ impl GenerationReaderState {
             }
             GenerationReadEvent::ReadFinished => now.history_of_read = view.history(),
             GenerationReadEvent::PollTimedOut => {}
-            GenerationReadEvent::Validated => {
+            GenerationReadEvent::ReadValidated => {
                 now.was_last_read_valid = true;
                 view.replace_history(
                     now.history_before.with_reader_state(now.state_at_read).concat(now.history_of_read),

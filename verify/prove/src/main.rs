@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use h5live_cache::DependencyKind;
-use h5live_checker::crash::{CrashBounds, CrashedDisk, ExpectedPrefix, explore_crashes};
+use h5live_checker::crash::{CrashExploreBounds, CrashedDisk, ExpectedPrefixRange, explore_crashes};
 use h5live_checker::schedule::{AllowedTears, Counterexample, CounterexampleLog, ExploreBounds};
 use h5live_checker::trace::{Trace, TraceFileError};
 use h5live_log::LogMutant;
@@ -157,11 +157,11 @@ impl ProverRun {
                     case.name,
                     reader.name(),
                     workload.trace.len() - workload.start,
-                    explored.schedules,
-                    explored.states,
+                    explored.schedule_count,
+                    explored.state_count,
                     explored.violation_count,
                     yes_or_no(explored.is_exhaustive),
-                    explored.schedules as f64 / explored.elapsed.as_secs_f64()
+                    explored.schedule_count as f64 / explored.elapsed.as_secs_f64()
                 );
                 for found in explored.violations.iter().take(2) {
                     println!("    after {} moves: {}", found.writer_move_count(), found.fault);
@@ -185,18 +185,21 @@ impl ProverRun {
         for case in self.cases().filter(|case| case.may_crash()) {
             let workload = (case.record)(WriterSetup::default());
             let survivor = CrashRecovery::for_process_death(&workload);
-            let recover = |disk: &Arc<CrashedDisk>, expected: &ExpectedPrefix| survivor.recover(disk, expected);
-            let torn = CrashBounds { start: workload.start, ..mutants::death_bounds(self.threads, self.time_limit) };
-            let whole = CrashBounds { tearing: AllowedTears::NONE, ..torn.clone() };
+            let recover = |disk: &Arc<CrashedDisk>, expected: &ExpectedPrefixRange| survivor.recover(disk, expected);
+            let torn = CrashExploreBounds {
+                start_prefix: workload.start,
+                ..mutants::death_bounds(self.threads, self.time_limit)
+            };
+            let whole = CrashExploreBounds { tearing: AllowedTears::NONE, ..torn.clone() };
             let [whole, torn] = [whole, torn].map(|bounds| explore_crashes(&workload.trace, &bounds, &recover));
             println!(
                 "{:<36} {:>8} {:>8} {:>6} {:>9} {:>33} {:>6}",
                 case.name,
-                torn.crashes,
-                whole.states,
+                torn.writer_crash_count,
+                whole.checked_state_count,
                 whole.violation_count,
                 yes_or_no(whole.is_exhaustive && torn.is_exhaustive),
-                torn.states,
+                torn.checked_state_count,
                 torn.violation_count,
             );
             for bad in whole.violations.iter().chain(&torn.violations).take(2) {
@@ -217,19 +220,20 @@ impl ProverRun {
             let run = |setup, tearing| {
                 let workload = (case.record)(setup);
                 let survivor = CrashRecovery::for_power_failure(&workload);
-                let recover = |disk: &Arc<CrashedDisk>, expected: &ExpectedPrefix| survivor.recover(disk, expected);
+                let recover =
+                    |disk: &Arc<CrashedDisk>, expected: &ExpectedPrefixRange| survivor.recover(disk, expected);
                 let bounds = mutants::power_failure_bounds(tearing, self.threads, self.time_limit);
-                let bounds = CrashBounds { start: workload.start, ..bounds };
+                let bounds = CrashExploreBounds { start_prefix: workload.start, ..bounds };
                 explore_crashes(&workload.trace, &bounds, &recover)
             };
-            let torn = |unit| AllowedTears { max_torn_positions: 1, ..AllowedTears::cut_at_multiples_of(unit) };
+            let torn = |unit| AllowedTears { max_torn_positions_per_run: 1, ..AllowedTears::cut_at_multiples_of(unit) };
             let [whole, pages, sectors] =
                 [AllowedTears::NONE, torn(4096), torn(512)].map(|t| run(WriterSetup::durable(), t));
             println!(
                 "{:<36} {:>9} {:>7} {:>9}  {:>12} {:>14} {:>16}",
                 case.name,
-                sectors.crashes,
-                sectors.states,
+                sectors.writer_crash_count,
+                sectors.checked_state_count,
                 yes_or_no(whole.is_exhaustive && sectors.is_exhaustive),
                 whole.violation_count,
                 pages.violation_count,

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use h5live_cache::{BarrierKind, DependencyKind};
 use h5live_checker::crash::{
-    CrashBounds, CrashKind, CrashedDisk, ExpectedPrefix, PowerFailureSampling, explore_crashes,
+    CrashExploreBounds, CrashKind, CrashedDisk, ExpectedPrefixRange, PowerFailureSampling, explore_crashes,
 };
 use h5live_checker::schedule::{
     AllowedTears, Counterexample, ExploreBounds, OS_PAGE_BYTES, ReaderView, find_counterexample_with_fewest_moves,
@@ -131,13 +131,13 @@ pub fn judge_missing_edges(kind: DependencyKind, sound: &[Workload], threads: us
 fn killed_by_process_death(pairs: &[WorkloadPair], threads: usize, limit: Duration) -> Option<MutantResult> {
     for WorkloadPair { case, without } in pairs.iter().filter(|pair| pair.case.may_crash()) {
         let survivor = CrashRecovery::for_process_death(without);
-        let bounds = CrashBounds {
-            start: without.start,
+        let bounds = CrashExploreBounds {
+            start_prefix: without.start,
             tearing: AllowedTears::NONE,
             max_recovery_crashes: 0,
             ..death_bounds(threads, limit)
         };
-        let recover = |disk: &Arc<CrashedDisk>, expected: &ExpectedPrefix| survivor.recover(disk, expected);
+        let recover = |disk: &Arc<CrashedDisk>, expected: &ExpectedPrefixRange| survivor.recover(disk, expected);
         if let Some(bad) = explore_crashes(&without.trace, &bounds, &recover).violations.into_iter().next() {
             return Some(MutantResult::KilledByDeath { case, fault: bad.fault });
         }
@@ -210,7 +210,8 @@ impl ProtocolMutant {
                     fault_after_process_death(case, without_intents, threads, limit)
                 }
                 ProtocolMutant::NoRedoAtPowerFailure => {
-                    let tearing = AllowedTears { max_torn_positions: 1, ..AllowedTears::cut_at_multiples_of(512) };
+                    let tearing =
+                        AllowedTears { max_torn_positions_per_run: 1, ..AllowedTears::cut_at_multiples_of(512) };
                     fault_after_power_failure(
                         case,
                         WriterSetup { durable: true, ..without_intents },
@@ -248,7 +249,7 @@ fn fault_without_checksums(case: &Case, threads: usize, limit: Duration) -> Opti
     let (record, passes) = case.torn?;
     let workload = record(WriterSetup::default());
     let bounds = ExploreBounds {
-        start: workload.start,
+        start_prefix: workload.start,
         threads,
         time_limit: Some(limit),
         max_writer_moves: Some(2),
@@ -297,7 +298,8 @@ fn fault_without_zero_fill(case: &Case, threads: usize, limit: Duration) -> Opti
 fn fault_without_recount(case: &Case, threads: usize, limit: Duration) -> Option<String> {
     let workload = (case.record)(WriterSetup { without_recount: true, ..WriterSetup::default() });
     workload.names?;
-    let bounds = CrashBounds { tearing: AllowedTears::NONE, max_recovery_crashes: 0, ..death_bounds(threads, limit) };
+    let bounds =
+        CrashExploreBounds { tearing: AllowedTears::NONE, max_recovery_crashes: 0, ..death_bounds(threads, limit) };
     first_recovery_fault(&CrashRecovery::for_process_death(&workload), &workload, bounds)
 }
 
@@ -316,20 +318,20 @@ fn fault_after_power_failure(
     )
 }
 
-fn first_recovery_fault(survivor: &CrashRecovery, workload: &Workload, bounds: CrashBounds) -> Option<String> {
-    let recover = |disk: &Arc<CrashedDisk>, expected: &ExpectedPrefix| survivor.recover(disk, expected);
-    let bounds = CrashBounds { start: workload.start, ..bounds };
+fn first_recovery_fault(survivor: &CrashRecovery, workload: &Workload, bounds: CrashExploreBounds) -> Option<String> {
+    let recover = |disk: &Arc<CrashedDisk>, expected: &ExpectedPrefixRange| survivor.recover(disk, expected);
+    let bounds = CrashExploreBounds { start_prefix: workload.start, ..bounds };
     explore_crashes(&workload.trace, &bounds, &recover).violations.into_iter().next().map(|bad| bad.fault)
 }
 
 /// Power failures: writes that are not durable are there or not, and one write in part. The recovery may be killed,
 /// too, but that tears no pages.
-pub fn power_failure_bounds(tearing: AllowedTears, threads: usize, limit: Duration) -> CrashBounds {
+pub fn power_failure_bounds(tearing: AllowedTears, threads: usize, limit: Duration) -> CrashExploreBounds {
     let again = tearing.cut_unit_bytes.is_none_or(|unit| u64::from(unit.get()) >= OS_PAGE_BYTES).into();
-    CrashBounds {
-        start: 0,
+    CrashExploreBounds {
+        start_prefix: 0,
         tearing,
-        loss: CrashKind::Power(PowerFailureSampling::default()),
+        crash_kind: CrashKind::Power(PowerFailureSampling::default()),
         max_recovery_crashes: again,
         time_limit: Some(limit),
         threads,
@@ -337,12 +339,13 @@ pub fn power_failure_bounds(tearing: AllowedTears, threads: usize, limit: Durati
 }
 
 /// The death of a process: the system copies a page at once, so a write within one page is whole or not there.
-pub fn death_bounds(threads: usize, limit: Duration) -> CrashBounds {
-    let tearing = AllowedTears { max_torn_positions: 1, ..AllowedTears::cut_at_multiples_of(OS_PAGE_BYTES as u32) };
-    CrashBounds {
-        start: 0,
+pub fn death_bounds(threads: usize, limit: Duration) -> CrashExploreBounds {
+    let tearing =
+        AllowedTears { max_torn_positions_per_run: 1, ..AllowedTears::cut_at_multiples_of(OS_PAGE_BYTES as u32) };
+    CrashExploreBounds {
+        start_prefix: 0,
         tearing,
-        loss: CrashKind::Process,
+        crash_kind: CrashKind::Process,
         max_recovery_crashes: 1,
         time_limit: Some(limit),
         threads,

@@ -113,7 +113,7 @@ impl ReaderKind {
 
     /// Explores all schedules of this reader.
     pub fn explore(self, workload: &Workload, passes: usize, bounds: &ExploreBounds) -> ExploreReport {
-        let bounds = &ExploreBounds { start: workload.start, ..bounds.clone() };
+        let bounds = &ExploreBounds { start_prefix: workload.start, ..bounds.clone() };
         self.with_reader(workload, passes, |reader| explore_schedules(&workload.trace, bounds, &reader))
     }
 
@@ -124,7 +124,7 @@ impl ReaderKind {
         passes: usize,
         bounds: &ExploreBounds,
     ) -> (Option<Counterexample>, ExploreReport) {
-        let bounds = &ExploreBounds { start: workload.start, ..bounds.clone() };
+        let bounds = &ExploreBounds { start_prefix: workload.start, ..bounds.clone() };
         self.with_reader(workload, passes, |reader| {
             find_counterexample_with_fewest_moves(&workload.trace, bounds, &reader)
         })

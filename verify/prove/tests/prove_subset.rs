@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use h5live_cache::DependencyKind;
 use h5live_checker::crash::{
-    CrashBounds, CrashKind, CrashedDisk, ExpectedPrefix, PowerFailureSampling, explore_crashes,
+    CrashExploreBounds, CrashKind, CrashedDisk, ExpectedPrefixRange, PowerFailureSampling, explore_crashes,
 };
 use h5live_checker::schedule::{AllowedTears, Counterexample, CounterexampleLog, ExploreBounds};
 use h5live_model::CreationOrder;
@@ -21,7 +21,7 @@ fn explore(workload: &Workload, reader: ReaderKind, passes: usize, tearing: Allo
     let explored = reader.explore(workload, passes, &bounds);
     assert!(explored.is_exhaustive);
     assert_eq!(explored.violations, []);
-    explored.schedules
+    explored.schedule_count
 }
 
 /// The shortest counterexample for a writer without the dependencies of one kind.
@@ -43,7 +43,11 @@ fn readers_of_an_extensible_array_are_right_in_every_schedule() {
         // Where schedules meet, all but one of them end.
         let merged = explore(&workload, reader, 2, AllowedTears::NONE);
         let all = reader.explore(&workload, 2, &ExploreBounds { merges_schedules: false, ..ExploreBounds::default() });
-        assert!(all.is_exhaustive && all.schedules > 1000 && merged < all.schedules, "{merged} of {}", all.schedules);
+        assert!(
+            all.is_exhaustive && all.schedule_count > 1000 && merged < all.schedule_count,
+            "{merged} of {}",
+            all.schedule_count
+        );
         assert_eq!(all.violations, []);
     }
     explore(&workloads::append_to_extensible_array(WriterSetup::default(), 2, 1, 1), ROWS, 1, small_tears());
@@ -142,13 +146,13 @@ fn what_was_flushed_outlasts_the_death_of_the_writer() {
         workloads::create_delete_and_reopen(WriterSetup::default().with_persistent_space(), 2),
     ] {
         let bounds = mutants::death_bounds(2, std::time::Duration::from_secs(60));
-        let bounds = CrashBounds { start: workload.start, ..bounds };
+        let bounds = CrashExploreBounds { start_prefix: workload.start, ..bounds };
         let survivor = CrashRecovery::for_process_death(&workload);
         let crashed =
-            explore_crashes(&workload.trace, &bounds, &|disk: &Arc<CrashedDisk>, expected: &ExpectedPrefix| {
+            explore_crashes(&workload.trace, &bounds, &|disk: &Arc<CrashedDisk>, expected: &ExpectedPrefixRange| {
                 survivor.recover(disk, expected)
             });
-        assert!(crashed.is_exhaustive && crashed.states > 20);
+        assert!(crashed.is_exhaustive && crashed.checked_state_count > 20);
         assert_eq!(crashed.violations, []);
     }
 }
@@ -170,11 +174,12 @@ fn entries_that_come_and_go_agree_after_the_death_of_the_writer() {
                 let setup = WriterSetup { without_recount, ..WriterSetup::default() };
                 let workload = change_entries(setup, EntryChanges { kind, order, start_count: 12, changes: CHANGES });
                 let bounds = mutants::death_bounds(2, std::time::Duration::from_secs(60));
-                let bounds = CrashBounds { start: workload.start, ..bounds };
+                let bounds = CrashExploreBounds { start_prefix: workload.start, ..bounds };
                 let survivor = CrashRecovery::for_process_death(&workload);
-                let recover = |disk: &Arc<CrashedDisk>, expected: &ExpectedPrefix| survivor.recover(disk, expected);
+                let recover =
+                    |disk: &Arc<CrashedDisk>, expected: &ExpectedPrefixRange| survivor.recover(disk, expected);
                 let crashed = explore_crashes(&workload.trace, &bounds, &recover);
-                assert!(crashed.is_exhaustive && crashed.states > 20);
+                assert!(crashed.is_exhaustive && crashed.checked_state_count > 20);
                 crashed.violations
             };
             assert_eq!(wrong(false), []);
@@ -195,11 +200,11 @@ fn attributes_that_exchange_chunks_of_a_header_are_there_after_the_death_of_the_
     };
     let workload = change_entries(WriterSetup::default(), names_of);
     let bounds = mutants::death_bounds(2, std::time::Duration::from_secs(60));
-    let bounds = CrashBounds { start: workload.start, ..bounds };
+    let bounds = CrashExploreBounds { start_prefix: workload.start, ..bounds };
     let survivor = CrashRecovery::for_process_death(&workload);
-    let recover = |disk: &Arc<CrashedDisk>, expected: &ExpectedPrefix| survivor.recover(disk, expected);
+    let recover = |disk: &Arc<CrashedDisk>, expected: &ExpectedPrefixRange| survivor.recover(disk, expected);
     let crashed = explore_crashes(&workload.trace, &bounds, &recover);
-    assert!(crashed.is_exhaustive && crashed.states > 20);
+    assert!(crashed.is_exhaustive && crashed.checked_state_count > 20);
     assert_eq!(crashed.violations, []);
 }
 
@@ -207,21 +212,21 @@ fn attributes_that_exchange_chunks_of_a_header_are_there_after_the_death_of_the_
 fn what_was_durable_outlasts_a_power_failure() {
     let wrong = |setup: WriterSetup, record: fn(WriterSetup) -> Workload, unit: u32| {
         let workload = record(setup);
-        let tearing = AllowedTears { max_torn_positions: 1, ..AllowedTears::cut_at_multiples_of(unit) };
+        let tearing = AllowedTears { max_torn_positions_per_run: 1, ..AllowedTears::cut_at_multiples_of(unit) };
         let tearing = if unit == 0 { AllowedTears::NONE } else { tearing };
-        let bounds = CrashBounds {
-            start: workload.start,
+        let bounds = CrashExploreBounds {
+            start_prefix: workload.start,
             tearing,
-            loss: CrashKind::Power(PowerFailureSampling::default()),
+            crash_kind: CrashKind::Power(PowerFailureSampling::default()),
             max_recovery_crashes: 0,
             ..mutants::death_bounds(2, std::time::Duration::from_secs(60))
         };
         let survivor = CrashRecovery::for_power_failure(&workload);
         let crashed =
-            explore_crashes(&workload.trace, &bounds, &|disk: &Arc<CrashedDisk>, expected: &ExpectedPrefix| {
+            explore_crashes(&workload.trace, &bounds, &|disk: &Arc<CrashedDisk>, expected: &ExpectedPrefixRange| {
                 survivor.recover(disk, expected)
             });
-        assert!(crashed.is_exhaustive && crashed.states > 20, "{crashed:?}");
+        assert!(crashed.is_exhaustive && crashed.checked_state_count > 20, "{crashed:?}");
         crashed.violation_count
     };
     for record in [

@@ -53,7 +53,8 @@ fn die_at_each_change(above_before: u64) {
         let report = check(&folder);
         assert!(report.findings.is_empty(), "{:?}", report.findings);
         strays += report.leak_count;
-        let reclaimed = with_request(&folder, |maintenance, at, how| maintenance.reclaim_unreachable(at, how).unwrap());
+        let reclaimed =
+            with_request(&folder, |maintenance, at, how| maintenance.repair_and_reclaim_unreachable(at, how).unwrap());
         assert_eq!(reclaimed.leaks.len() as u64, report.leak_count);
         assert_eq!(check(&folder).leak_count, 0);
         let again =

@@ -469,6 +469,7 @@ fn a_shard_that_is_not_there_is_a_finding_and_nothing_is_deleted() {
     let report = check(&folder);
     assert_eq!(report.findings.len(), 1);
     assert!(report.findings[0].to_string().contains("names this shard"), "{}", report.findings[0]);
-    let refused = with_request(&folder, |maintenance, at, how| maintenance.reclaim_unreachable(at, how).unwrap_err());
+    let refused =
+        with_request(&folder, |maintenance, at, how| maintenance.repair_and_reclaim_unreachable(at, how).unwrap_err());
     assert!(refused.to_string().contains("nothing is deleted"), "{refused}");
 }

@@ -45,7 +45,7 @@ impl CheckedContainer<'_> {
         }
         let has_position = records.get(AttributeField::CreationOrder).is_some();
         if is_tracked.is_some_and(|is_tracked| is_tracked != has_position) {
-            self.add_fault(id, KvFault::AttributePositionPresence(text.clone()));
+            self.add_fault(id, KvFault::AttributePositionTrackingMismatch(text.clone()));
         }
         match records.decode_attribute(name) {
             Ok(attribute) => {

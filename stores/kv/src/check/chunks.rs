@@ -48,7 +48,7 @@ impl<'a> ExpectedChunks<'a> {
         let max = self.bytes.saturating_sub(u64::from(piece) * CHUNK_PIECE_BYTES).min(CHUNK_PIECE_BYTES);
         // A piece of no bytes behind the end is too many, too.
         let is_wrong = bytes > max || (max == 0 && piece > 0);
-        is_wrong.then_some(ChunkFault::PieceLength { piece, bytes, max })
+        is_wrong.then_some(ChunkFault::InvalidPieceLength { piece, bytes, max })
     }
 }
 
@@ -78,7 +78,7 @@ impl CheckedContainer<'_> {
         let mut begun: Option<Vec<u64>> = None;
         // The chunk, and its first byte that was not looked at.
         let mut seen: Option<(ChunkCoord, u64)> = None;
-        state.for_each_key_and_len(&KeySpan::from(&key::chunks(id)), |key, bytes| -> Result<bool> {
+        state.for_each_value_len(&KeySpan::from(&key::chunks(id)), |key, bytes| -> Result<bool> {
             let (start, fault) = match EngineKey::parse(key) {
                 Ok((_, RecordKey::ChunkPiece { start, piece })) => {
                     let start = start.into_owned();
@@ -124,7 +124,11 @@ impl CheckedContainer<'_> {
         if shape.is_unfiltered_edge(spec, &coord) {
             let bytes_stored = bytes.len() as u64;
             if bytes_stored != shape.chunk_bytes {
-                return Ok(Some(ChunkFault::PieceLength { piece: 0, bytes: bytes_stored, max: shape.chunk_bytes }));
+                return Ok(Some(ChunkFault::InvalidPieceLength {
+                    piece: 0,
+                    bytes: bytes_stored,
+                    max: shape.chunk_bytes,
+                }));
             }
             self.check_values(id, &spec.datatype, bytes, &mut inside(spec, &coord, 0))?;
             return Ok(None);
@@ -176,7 +180,7 @@ impl CheckedContainer<'_> {
         bytes: u64,
     ) -> Result<()> {
         let mut elements = self.limit.zeroed(bytes)?;
-        chunk_records::read_stored_range(&self.state, id, spec, (coord, at), &mut elements)?;
+        chunk_records::read_stored_chunk_range(&self.state, id, spec, (coord, at), &mut elements)?;
         let first = at / u64::from(spec.datatype.size()).max(1);
         self.check_values(id, &spec.datatype, &elements, &mut inside(spec, coord, first))
     }

@@ -26,16 +26,16 @@ pub enum KvFault {
     WrongRoot(ObjectId),
     /// An index that nobody has reserved.
     #[error("its index is not below {next}, the first one that no writer has reserved")]
-    UnreservedIndex {
+    UnreservedObjectIndex {
         /// The first index that is not reserved.
         next: u64,
     },
     /// Two objects have one index.
     #[error("object {0} has the same index")]
-    SharedIndex(ObjectId),
+    ObjectIndexSharedWith(ObjectId),
     /// The number of links is wrong.
     #[error("it states {stated} hard links and uses, and has {found}")]
-    LinkCount {
+    RefCountMismatch {
         /// What the object states.
         stated: u64,
         /// Links and uses that were found.
@@ -51,7 +51,7 @@ pub enum KvFault {
     },
     /// A link has a position in the order of creation, or has none, and its group says otherwise.
     #[error("its link {0:?} has a position in the order of creation, or has none, and the group says otherwise")]
-    LinkPositionPresence(String),
+    LinkPositionTrackingMismatch(String),
     /// The committed datatype that is the type is not there.
     #[error("its type is the committed datatype {0}, which is not there")]
     NoCommittedDatatype(ObjectId),
@@ -68,7 +68,7 @@ pub enum KvFault {
     },
     /// An attribute has a position in the order of creation, or has none, and its object says otherwise.
     #[error("its attribute {0:?} has a position in the order of creation, or has none, and the object says otherwise")]
-    AttributePositionPresence(String),
+    AttributePositionTrackingMismatch(String),
     /// The order of creation of links or attributes contradicts what is there.
     #[error("the creation order of its {of}: {fault}")]
     CreationOrder {
@@ -87,7 +87,7 @@ pub enum KvFault {
     },
     /// A pair of a map is wrong.
     #[error("its pair number {number}: {reason}")]
-    MapPair {
+    InvalidMapPair {
         /// Its number in the order of keys.
         number: u64,
         /// What is wrong.
@@ -95,7 +95,7 @@ pub enum KvFault {
     },
     /// The number of pairs of a map is wrong.
     #[error("it states {stated} pairs, and has {found}")]
-    MapPairCount {
+    MapPairCountMismatch {
         /// What the map states.
         stated: u64,
         /// Pairs that were found.
@@ -106,7 +106,7 @@ pub enum KvFault {
     NoBlob(BlobId),
     /// A blob has another length than an element says.
     #[error("an element says that its variable-length data has {stated} bytes, and {blob} has {found}")]
-    BlobLength {
+    BlobLengthMismatch {
         /// The blob.
         blob: BlobId,
         /// What the element states (bytes).
@@ -131,7 +131,7 @@ pub enum CreationOrderFault {
     IndexWithoutTracking,
     /// The number of names is wrong.
     #[error("{stated} are stated, and {found} are there")]
-    StatedCount {
+    StatedCountMismatch {
         /// What the record states.
         stated: u64,
         /// Links or attributes that were found.
@@ -139,7 +139,7 @@ pub enum CreationOrderFault {
     },
     /// The index has another number of names than there are.
     #[error("the index has {indexed} of {found}")]
-    IndexLength {
+    IndexLengthMismatch {
         /// Names in the index.
         indexed: u64,
         /// Links or attributes that were found.
@@ -158,7 +158,7 @@ pub enum CreationOrderFault {
     },
     /// Positions do not grow with ranks.
     #[error("rank {0} has a position that is not above the one before")]
-    PositionNotAscending(u64),
+    PositionNotAscendingAtRank(u64),
     /// A position is not below the next one.
     #[error("rank {rank} has the position {position}, and {next} is to be given next")]
     PositionNotBelowNext {
@@ -171,7 +171,7 @@ pub enum CreationOrderFault {
     },
     /// The index has another target than the link.
     #[error("rank {0} has another target than the link")]
-    TargetMismatch(u64),
+    TargetMismatchAtRank(u64),
 }
 
 /// A fault of a record of a chunk.
@@ -189,7 +189,7 @@ pub enum ChunkFault {
     FilteringMismatch,
     /// A piece lies behind the end of the chunk, or is longer than its part of the chunk.
     #[error("piece {piece} has {bytes} bytes, and may have {max}")]
-    PieceLength {
+    InvalidPieceLength {
         /// The number of the piece.
         piece: u32,
         /// Its bytes.
@@ -216,18 +216,18 @@ impl KvFault {
             KvFault::UnexpectedRecord(_) => "unexpected-record",
             KvFault::InconsistentSpec(_) => "description",
             KvFault::NoRoot | KvFault::WrongRoot(_) => "root",
-            KvFault::UnreservedIndex { .. } | KvFault::SharedIndex(_) => "index",
-            KvFault::LinkCount { .. } => "link-count",
+            KvFault::UnreservedObjectIndex { .. } | KvFault::ObjectIndexSharedWith(_) => "index",
+            KvFault::RefCountMismatch { .. } => "link-count",
             KvFault::DanglingLink { .. } => "dangling-link",
-            KvFault::LinkPositionPresence(_)
-            | KvFault::AttributePositionPresence(_)
+            KvFault::LinkPositionTrackingMismatch(_)
+            | KvFault::AttributePositionTrackingMismatch(_)
             | KvFault::CreationOrder { .. } => "creation-order",
             KvFault::NoCommittedDatatype(_) | KvFault::CommittedDatatypeMismatch(_) => "committed-datatype",
             KvFault::AttributeFormat { .. } => "attribute",
             KvFault::Chunk { .. } => "chunk",
-            KvFault::MapPair { .. } => "pair",
-            KvFault::MapPairCount { .. } => "pair-count",
-            KvFault::NoBlob(_) | KvFault::BlobLength { .. } => "variable-length-data",
+            KvFault::InvalidMapPair { .. } => "pair",
+            KvFault::MapPairCountMismatch { .. } => "pair-count",
+            KvFault::NoBlob(_) | KvFault::BlobLengthMismatch { .. } => "variable-length-data",
             KvFault::Checksum(_) => "checksum",
             KvFault::LongKey(_) => "long-key",
         }

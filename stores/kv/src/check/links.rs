@@ -37,7 +37,9 @@ impl CheckedContainer<'_> {
                     }
                     match of_pending {
                         Some(pending) => pending.has_position = true,
-                        None => self.add_fault(id, KvFault::LinkPositionPresence(Name::from(&*name).to_string())),
+                        None => {
+                            self.add_fault(id, KvFault::LinkPositionTrackingMismatch(Name::from(&*name).to_string()))
+                        }
                     }
                 }
                 // A fault already.
@@ -52,7 +54,7 @@ impl CheckedContainer<'_> {
     fn check_link(&mut self, group: ObjectId, name: &Name, value: &[u8]) {
         match decode_link_target(value) {
             Ok(LinkTarget::Hard(target)) => {
-                if !self.objects.count_link(target) {
+                if !self.objects.increment_ref_count(target) {
                     self.add_fault(group, KvFault::DanglingLink { name: name.to_string(), target });
                 }
             }
@@ -68,7 +70,7 @@ impl CheckedContainer<'_> {
         if let (Some(PendingLink { name, has_position }), Some(is_tracked)) = (link, is_tracked)
             && has_position != is_tracked
         {
-            self.add_fault(group, KvFault::LinkPositionPresence(name.to_string()));
+            self.add_fault(group, KvFault::LinkPositionTrackingMismatch(name.to_string()));
         }
     }
 }

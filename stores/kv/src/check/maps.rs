@@ -33,19 +33,21 @@ impl CheckedContainer<'_> {
                 Err(error) => Some(error.to_string()),
             };
             match reason {
-                Some(reason) => self.add_fault(id, KvFault::MapPair { number, reason }),
+                Some(reason) => self.add_fault(id, KvFault::InvalidMapPair { number, reason }),
                 None => self.check_values(id, values.stored_datatype, value, &mut |_| true)?,
             }
             number += 1;
             Ok(!self.is_full())
         })?;
         let field = MetadataField::PairCount;
-        let fault =
-            match state.get(key::metadata(id, field).as_bytes())?.map(|value| decode_u64(field.akey_text(), &value)) {
-                Some(Ok(stated)) => (stated != number).then_some(KvFault::MapPairCount { stated, found: number }),
-                Some(Err(error)) => Some(KvFault::RecordFormat(error)),
-                None => Some(KvFault::RecordFormat(RecordFormatError::MissingRecord { record: field.akey_text() })),
-            };
+        let fault = match state
+            .get(key::metadata(id, field).as_bytes())?
+            .map(|value| decode_u64(field.akey_text(), &value))
+        {
+            Some(Ok(stated)) => (stated != number).then_some(KvFault::MapPairCountMismatch { stated, found: number }),
+            Some(Err(error)) => Some(KvFault::RecordFormat(error)),
+            None => Some(KvFault::RecordFormat(RecordFormatError::MissingRecord { record: field.akey_text() })),
+        };
         fault.into_iter().for_each(|fault| self.add_fault(id, fault));
         Ok(())
     }

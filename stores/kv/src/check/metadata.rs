@@ -29,7 +29,7 @@ impl CheckedContainer<'_> {
             }
         };
         if let Some(object) = self.objects.get_mut(number) {
-            object.stated_links = stated_links;
+            object.stated_ref_count = stated_links;
         }
         self.known(id, records.get(MetadataField::Times).map(decode_times).transpose());
         for field in [MetadataField::CommittedKeyDatatype, MetadataField::CommittedValueDatatype] {
@@ -78,7 +78,7 @@ impl CheckedContainer<'_> {
         committed: ObjectId,
         datatype: Option<&Datatype>,
     ) -> Result<()> {
-        if oid::kind(committed) != ObjectKind::Datatype || !self.objects.count_link(committed) {
+        if oid::kind(committed) != ObjectKind::Datatype || !self.objects.increment_ref_count(committed) {
             self.add_fault(user, KvFault::NoCommittedDatatype(committed));
             return Ok(());
         }

@@ -24,7 +24,7 @@ use h5live_model::{
 use crate::engine::{ChecksumPolicy, Engine, KeySpan, LongKeyEngine, ViewWithEdits};
 use crate::layout::value::{ContainerFormat, decode_oid, decode_u64};
 use crate::layout::{EngineKey, MetadataField, RecordKey, key, oid};
-use crate::session::{checksummed_view, container_format};
+use crate::session::{container_format, view_without_checksums};
 
 pub use fault::{ChunkFault, CreationOrderFault, KvFault};
 use tables::{CheckedBlobTable, CheckedObjectTable};
@@ -59,7 +59,7 @@ struct CheckedContainer<'a> {
 pub fn check_container<E: Engine>(
     engine: &LongKeyEngine<E>,
     what: StoreCheckOptions,
-    unfilter: &dyn FilterEngine,
+    filter_engine: &dyn FilterEngine,
     limit: AllocationLimit,
 ) -> Result<StoreCheckReport> {
     let state = engine.view_pair()?;
@@ -80,13 +80,13 @@ pub fn check_container<E: Engine>(
         });
     }
     let form = container_format(&ViewWithEdits::without_edits(&state.long_key_view))?;
-    let view = checksummed_view(form, state.long_key_view.clone(), ChecksumPolicy::Skip);
+    let view = view_without_checksums(form, state.long_key_view.clone(), ChecksumPolicy::Skip);
     let mut container = CheckedContainer {
         state: ViewWithEdits::without_edits(&view),
         stored: ViewWithEdits::without_edits(&state.long_key_view),
         form,
         what,
-        unfilter,
+        unfilter: filter_engine,
         limit,
         next_index: oid::FIRST_USER_INDEX,
         objects: CheckedObjectTable::default(),
@@ -118,12 +118,12 @@ fn is_record_of(kind: ObjectKind, record: &RecordKey<'_>) -> bool {
         RecordKey::Metadata(field) => field.applies_to_kind(kind),
         RecordKey::AttributeCount
         | RecordKey::NextAttributeOrder
-        | RecordKey::AttributeNameAt(_)
+        | RecordKey::AttributeNameAtRank(_)
         | RecordKey::Attribute(..) => true,
         RecordKey::LinkCount
         | RecordKey::NextLinkOrder
-        | RecordKey::LinkNameAt(_)
-        | RecordKey::LinkTargetAt(_)
+        | RecordKey::LinkNameAtRank(_)
+        | RecordKey::LinkTargetAtRank(_)
         | RecordKey::Link(_)
         | RecordKey::LinkOrder(_) => kind == ObjectKind::Group,
         RecordKey::ChunkPiece { .. } | RecordKey::FilteredChunk { .. } => kind == ObjectKind::Dataset,
@@ -146,13 +146,13 @@ impl CheckedContainer<'_> {
     /// Looks at the records of the global metadata object, and lists its blobs.
     fn check_global_metadata(&mut self) -> Result<()> {
         let state = self.state;
-        state.for_each_key_and_len(
+        state.for_each_value_len(
             &KeySpan::from(&key::object_records(oid::GLOBAL_METADATA)),
             |key, bytes| -> Result<bool> {
                 match EngineKey::parse(key) {
                     Ok((_, RecordKey::Blob(id))) => {
                         self.report.raw_bytes += bytes;
-                        self.blobs.add(id, self.limit)?;
+                        self.blobs.push_in_order(id, self.limit)?;
                     }
                     Ok((_, RecordKey::Metadata(field))) if !field.applies_to_kind(ObjectKind::Group) => {
                         self.report.metadata_bytes += bytes;
@@ -179,7 +179,7 @@ impl CheckedContainer<'_> {
                 Ok(other) => Some(KvFault::WrongRoot(other)),
                 Err(error) => Some(KvFault::RecordFormat(error)),
             },
-            MetadataField::NextObjectIndex => match decode_u64(field.akey_text(), &value) {
+            MetadataField::FirstUnreservedObjectIndex => match decode_u64(field.akey_text(), &value) {
                 Ok(next) => {
                     self.next_index = next.max(oid::FIRST_USER_INDEX);
                     None
@@ -240,12 +240,12 @@ impl CheckedContainer<'_> {
         for object in self.objects.iter() {
             let index = oid::index(object.id);
             if object.id != oid::ROOT && (index < oid::FIRST_USER_INDEX || index >= self.next_index) {
-                found.push((object.id, KvFault::UnreservedIndex { next: self.next_index }));
+                found.push((object.id, KvFault::UnreservedObjectIndex { next: self.next_index }));
             }
             let other_kinds = [ObjectKind::Group, ObjectKind::Dataset, ObjectKind::Datatype, ObjectKind::Map];
             let other = other_kinds.map(|kind| oid::new(kind, index)).into_iter();
             let mut other = other.filter(|other| *other < object.id && self.objects.position(*other).is_some());
-            found.extend(other.next().map(|other| (object.id, KvFault::SharedIndex(other))));
+            found.extend(other.next().map(|other| (object.id, KvFault::ObjectIndexSharedWith(other))));
         }
         found.into_iter().for_each(|(id, fault)| self.add_fault(id, fault));
     }
@@ -273,7 +273,7 @@ impl CheckedContainer<'_> {
     /// Looks whether all records are of the object's kind, and counts their bytes.
     fn check_record_kinds(&mut self, number: usize, id: ObjectId) -> Result<()> {
         let (state, kind, mut all) = (self.state, oid::kind(id), 0);
-        state.for_each_key_and_len(&KeySpan::from(&key::object_records(id)), |key, bytes| -> Result<bool> {
+        state.for_each_value_len(&KeySpan::from(&key::object_records(id)), |key, bytes| -> Result<bool> {
             all += key.len() as u64 + bytes;
             match EngineKey::parse(key) {
                 Ok((_, record)) => {
@@ -301,12 +301,12 @@ impl CheckedContainer<'_> {
     fn check_link_counts(&mut self) {
         let mut faults = Vec::new();
         for object in self.objects.iter() {
-            let (Some(stated), found) = (object.stated_links, object.found_links) else { continue };
+            let (Some(stated), found) = (object.stated_ref_count, object.found_ref_count) else { continue };
             // The root group is there without a link.
             let found = found + u64::from(object.id == oid::ROOT);
             let may_have_more = self.has_unseen_links || self.is_full();
             if stated != found && !(may_have_more && found < stated) {
-                faults.push((object.id, KvFault::LinkCount { stated, found }));
+                faults.push((object.id, KvFault::RefCountMismatch { stated, found }));
             }
         }
         faults.into_iter().for_each(|(id, fault)| self.add_fault(id, fault));
@@ -318,8 +318,8 @@ impl CheckedContainer<'_> {
         if !self.has_unseen_links && !self.is_full() {
             for object in self.objects.iter().filter(|object| !object.is_reachable) {
                 // A committed datatype that a dataset uses needs no link. A wrong count is a fault already.
-                let is_used = oid::kind(object.id) == ObjectKind::Datatype && object.found_links > 0;
-                if !is_used && object.stated_links == Some(object.found_links) {
+                let is_used = oid::kind(object.id) == ObjectKind::Datatype && object.found_ref_count > 0;
+                if !is_used && object.stated_ref_count == Some(object.found_ref_count) {
                     let place = LeakLocation::Object(object.id);
                     found.push(Leak { place, kind: Some(oid::kind(object.id)), bytes: object.record_bytes });
                 }

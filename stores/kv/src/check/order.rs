@@ -49,23 +49,25 @@ impl CheckedContainer<'_> {
         }
         let (stated, next) = (stated.unwrap_or_default(), next.unwrap_or_default());
         if stated != count {
-            return Ok(Some(CreationOrderFault::StatedCount { stated, found: count }));
+            return Ok(Some(CreationOrderFault::StatedCountMismatch { stated, found: count }));
         }
         let (state, mut index, mut fault) = (self.state, FollowedIndex::default(), None);
         state.for_each_reentrant(&ranks, |key, value| -> Result<bool> {
             fault = match EngineKey::parse(key) {
-                Ok((_, RecordKey::LinkNameAt(rank) | RecordKey::AttributeNameAt(rank))) => {
+                Ok((_, RecordKey::LinkNameAtRank(rank) | RecordKey::AttributeNameAtRank(rank))) => {
                     self.follow_name(of, id, &mut index, (rank, value, next))?
                 }
-                Ok((_, RecordKey::LinkTargetAt(rank))) => self.follow_target(id, &mut index, rank, value)?,
+                Ok((_, RecordKey::LinkTargetAtRank(rank))) => self.follow_target(id, &mut index, rank, value)?,
                 // A fault already.
                 _ => None,
             };
             Ok(fault.is_none())
         })?;
         let is_short = index.names != count || (of == LinksOrAttributes::Links && index.targets != count);
-        Ok(fault.or(is_short
-            .then_some(CreationOrderFault::IndexLength { indexed: index.names.min(index.targets), found: count })))
+        Ok(fault.or(is_short.then_some(CreationOrderFault::IndexLengthMismatch {
+            indexed: index.names.min(index.targets),
+            found: count,
+        })))
     }
 
     /// The number of a record; `None` if it is not there, or cannot be decoded, which is a fault.
@@ -103,7 +105,7 @@ impl CheckedContainer<'_> {
             return Ok(Some(CreationOrderFault::DanglingName { rank, name: Name::from(name).to_string() }));
         };
         if index.last_position.replace(position).is_some_and(|last| last >= position) {
-            return Ok(Some(CreationOrderFault::PositionNotAscending(rank)));
+            return Ok(Some(CreationOrderFault::PositionNotAscendingAtRank(rank)));
         }
         Ok((position >= next).then_some(CreationOrderFault::PositionNotBelowNext { rank, position, next }))
     }
@@ -120,8 +122,8 @@ impl CheckedContainer<'_> {
             return Ok(Some(CreationOrderFault::MissingRank(index.targets)));
         }
         index.targets += 1;
-        let name = self.state.get(key::link_name_at(id, rank).as_bytes())?.unwrap_or_default();
+        let name = self.state.get(key::link_name_at_rank(id, rank).as_bytes())?.unwrap_or_default();
         let is_same = self.state.get(key::link(id, &name).as_bytes())?.is_some_and(|value| value == target);
-        Ok((!is_same).then_some(CreationOrderFault::TargetMismatch(rank)))
+        Ok((!is_same).then_some(CreationOrderFault::TargetMismatchAtRank(rank)))
     }
 }

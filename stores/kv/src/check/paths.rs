@@ -30,7 +30,7 @@ impl CheckedContainer<'_> {
             && let Some(object) = self.objects.get_mut(number)
             && !std::mem::replace(&mut object.is_reachable, true)
         {
-            object.parent_index = parent;
+            object.parent_table_index = parent;
             if oid::kind(object.id) == ObjectKind::Group {
                 waiting.push_back(number);
             }
@@ -62,7 +62,7 @@ impl CheckedContainer<'_> {
         let mut names = Vec::new();
         // Each parent was reached before, so this ends at the root group.
         while let Some(object) = self.objects.get(number)
-            && let Some(parent) = object.parent_index
+            && let Some(parent) = object.parent_table_index
         {
             let (child, mut name) = (object.id, None);
             let Some(group) = self.objects.get(parent as usize).map(|group| group.id) else { break };

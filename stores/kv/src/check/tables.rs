@@ -9,13 +9,13 @@ use crate::layout::BlobId;
 pub struct CheckedObject {
     pub id: ObjectId,
     /// Hard links and uses that it states.
-    pub stated_links: Option<u64>,
+    pub stated_ref_count: Option<u64>,
     /// Hard links and uses that were found.
-    pub found_links: u64,
+    pub found_ref_count: u64,
     /// Bytes of its keys and values.
     pub record_bytes: u64,
     /// A group that leads to it, by its number in the table, on a path from the root group.
-    pub parent_index: Option<u32>,
+    pub parent_table_index: Option<u32>,
     /// Whether a path leads to it.
     pub is_reachable: bool,
 }
@@ -41,10 +41,10 @@ impl CheckedObjectTable {
         let (stated_links, found_links, bytes, parent) = (None, 0, 0, None);
         self.0.push(CheckedObject {
             id,
-            stated_links,
-            found_links,
+            stated_ref_count: stated_links,
+            found_ref_count: found_links,
             record_bytes: bytes,
-            parent_index: parent,
+            parent_table_index: parent,
             is_reachable: false,
         });
         Ok(())
@@ -76,9 +76,9 @@ impl CheckedObjectTable {
     }
 
     /// Counts a link to an object, or a use of it. Whether it is there.
-    pub fn count_link(&mut self, id: ObjectId) -> bool {
+    pub fn increment_ref_count(&mut self, id: ObjectId) -> bool {
         let found = self.position(id).and_then(|number| self.0.get_mut(number));
-        found.map(|object| object.found_links += 1).is_some()
+        found.map(|object| object.found_ref_count += 1).is_some()
     }
 
     /// All objects.
@@ -92,7 +92,7 @@ impl CheckedBlobTable {
     ///
     /// # Errors
     /// [`AllocationError`] if the table becomes too large.
-    pub fn add(&mut self, id: BlobId, limit: AllocationLimit) -> Result<(), AllocationError> {
+    pub fn push_in_order(&mut self, id: BlobId, limit: AllocationLimit) -> Result<(), AllocationError> {
         limit.check((self.ids.len() as u64 + 1) * (size_of::<BlobId>() as u64 + 1))?;
         self.ids.push(id);
         self.is_used.push(false);
@@ -100,7 +100,7 @@ impl CheckedBlobTable {
     }
 
     /// Says that an element leads to a blob. `None` if it is not there; whether it is the first such element.
-    pub fn mark_used(&mut self, id: BlobId) -> Option<bool> {
+    pub fn mark_used_detecting_first(&mut self, id: BlobId) -> Option<bool> {
         let number = self.ids.binary_search(&id).ok()?;
         Some(!std::mem::replace(self.is_used.get_mut(number)?, true))
     }

@@ -71,10 +71,10 @@ impl View for ChecksumStrippingView {
         failure.map_or(Ok(()), Err)
     }
 
-    fn share_prefix(&self, key: &[u8], len: u64) -> Result<Option<SharedBytes>> {
+    fn share_value_prefix(&self, key: &[u8], len: u64) -> Result<Option<SharedBytes>> {
         let mut value_len = 0;
         self.get(key, &mut |value| value_len = value.len() as u64)?;
-        if value_len >= len { self.inner.share_prefix(key, len) } else { Ok(None) }
+        if value_len >= len { self.inner.share_value_prefix(key, len) } else { Ok(None) }
     }
 }
 
@@ -110,7 +110,7 @@ mod tests {
             let found = verified.get(key, &mut |_| panic!("no value is handed on"));
             assert!(matches!(found, Err(EngineError::Checksum(_))), "{key:?}: {found:?}");
             assert!(verified.scan(&KeySpan::prefix(key), &mut |_, _| panic!("no value is handed on")).is_err());
-            assert!(verified.share_prefix(key, 1).is_err());
+            assert!(verified.share_value_prefix(key, 1).is_err());
             assert!(verified.has(key).unwrap(), "whether it is there is not a question of its value");
         }
         let passed_by = ChecksumStrippingView::new(engine.view().unwrap(), ChecksumPolicy::Skip);

@@ -108,15 +108,15 @@ impl EditBatch {
         }
     }
 
-    /// Leaves it to the commit to find out a number of keys, and to put it under the key `record`. It stays so until that key
+    /// Leaves it to the commit to find out a number of keys, and to put it under the key `count_key`. It stays so until that key
     /// is edited. A count that is there already stays.
-    pub fn defer_key_count(&mut self, record: &[u8], count: DeferredKeyCount) {
-        self.deferred_key_counts.entry(record.into()).or_insert(count);
+    pub fn ensure_key_count_deferred(&mut self, count_key: &[u8], count: DeferredKeyCount) {
+        self.deferred_key_counts.entry(count_key.into()).or_insert(count);
     }
 
     /// The number of keys that the commit will put under a key.
-    pub fn deferred_key_count(&self, record: &[u8]) -> Option<&DeferredKeyCount> {
-        self.deferred_key_counts.get(record)
+    pub fn deferred_key_count(&self, count_key: &[u8]) -> Option<&DeferredKeyCount> {
+        self.deferred_key_counts.get(count_key)
     }
 
     /// All numbers of keys that the commit will put, and under which keys.
@@ -141,7 +141,7 @@ impl EditBatch {
         let mut counter = self.key_counter();
         for span in counter.spans() {
             for (key, value) in self.range(span) {
-                counter.note_edit(key, value.is_some(), was_there(key)?);
+                counter.note_edit_in_key_order(key, value.is_some(), was_there(key)?);
             }
         }
         Ok(counter.into_records())
@@ -190,9 +190,9 @@ impl EditBatch {
         self.by_key.values_mut().flatten().for_each(|value| value.truncate(value.len() - CHECKSUM_BYTES));
     }
 
-    /// An empty buffer with room for a value of `len` bytes and its checksum.
-    pub fn take_spare_buffer(&mut self, len: usize) -> Vec<u8> {
-        let needed = len + CHECKSUM_BYTES;
+    /// An empty buffer with room for a value of `min_capacity` bytes and its checksum.
+    pub fn take_spare_buffer(&mut self, min_capacity: usize) -> Vec<u8> {
+        let needed = min_capacity + CHECKSUM_BYTES;
         let fits = |spare: &mut Vec<u8>| (needed..=needed.saturating_mul(2)).contains(&spare.capacity());
         self.spare_buffers.pop_if(fits).unwrap_or_else(|| Vec::with_capacity(needed))
     }
@@ -280,7 +280,10 @@ mod tests {
     }
 
     fn count(edits: &mut EditBatch, record: &[u8], prefix: &[u8], before: u64) {
-        edits.defer_key_count(record, DeferredKeyCount { span: KeySpan::prefix(prefix), before });
+        edits.ensure_key_count_deferred(
+            record,
+            DeferredKeyCount { span: KeySpan::prefix(prefix), count_before: before },
+        );
     }
 
     fn numbers(edits: &EditBatch, there: &[&[u8]]) -> Vec<(Vec<u8>, u64)> {

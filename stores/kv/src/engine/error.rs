@@ -27,13 +27,13 @@ pub enum EngineError {
     },
     /// Nothing is there.
     #[error("there is no key-value store in {0:?}")]
-    NotThere(PathBuf),
+    NoStoreAt(PathBuf),
     /// Something is there that was not to be replaced.
     #[error("{0:?} exists")]
-    Occupied(PathBuf),
+    AlreadyExists(PathBuf),
     /// Another process writes.
     #[error("another session has {0:?} open for writing")]
-    InUse(PathBuf),
+    InUseByWriter(PathBuf),
     /// The table of readers cannot be written, and a process writes the store.
     #[error(
         "{0:?} is being written, and this process may not write its table of readers, lock.mdb: only a process that may \
@@ -45,7 +45,7 @@ pub enum EngineError {
         "{0:?} is being read by a session that may not write its table of readers, lock.mdb, as one of another user: until \
          that has closed it, nobody can write it"
     )]
-    UnregisteredReader(PathBuf),
+    InUseByUnregisteredReader(PathBuf),
     /// There is no room.
     #[error("there is no room for what is to be written: {0}")]
     Full(String),
@@ -79,9 +79,11 @@ impl EngineError {
         match self {
             EngineError::Io { source, .. } => StoreErrorKind::from(source),
             EngineError::Library { .. } => StoreErrorKind::Io,
-            EngineError::NotThere(_) => StoreErrorKind::NotFound,
-            EngineError::Occupied(_) => StoreErrorKind::AlreadyExists,
-            EngineError::InUse(_) | EngineError::UnregisteredReader(_) => StoreErrorKind::InUse(Vec::new()),
+            EngineError::NoStoreAt(_) => StoreErrorKind::NotFound,
+            EngineError::AlreadyExists(_) => StoreErrorKind::AlreadyExists,
+            EngineError::InUseByWriter(_) | EngineError::InUseByUnregisteredReader(_) => {
+                StoreErrorKind::InUse(Vec::new())
+            }
             EngineError::Full(_) => StoreErrorKind::StorageFull,
             EngineError::ReadOnly | EngineError::DurabilityDisabled | EngineError::ReaderTableNotWritable(_) => {
                 StoreErrorKind::PermissionDenied

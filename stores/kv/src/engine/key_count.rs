@@ -13,7 +13,7 @@ pub struct DeferredKeyCount {
     /// The keys that are counted. No other count has any of them.
     pub span: KeySpan,
     /// How many of them the state has that is edited.
-    pub before: u64,
+    pub count_before: u64,
 }
 
 /// A key, and its value as it is stored.
@@ -32,7 +32,7 @@ pub struct KeyCounter<'a> {
 impl<'a> KeyCounter<'a> {
     /// Nothing was edited yet.
     pub fn new(counts: impl Iterator<Item = (&'a [u8], &'a DeferredKeyCount)>, has_checksums: bool) -> Self {
-        let mut counts: Vec<_> = counts.map(|(key, count)| (key, count, count.before)).collect();
+        let mut counts: Vec<_> = counts.map(|(key, count)| (key, count, count.count_before)).collect();
         counts.sort_by(|(_, a, _), (_, b, _)| a.span.start.cmp(&b.span.start));
         KeyCounter { counts, next: 0, has_checksums }
     }
@@ -43,7 +43,7 @@ impl<'a> KeyCounter<'a> {
     }
 
     /// Takes an edit into account. Edits come in the order of their keys.
-    pub fn note_edit(&mut self, key: &[u8], is_put: bool, was_there: bool) {
+    pub fn note_edit_in_key_order(&mut self, key: &[u8], is_put: bool, was_there: bool) {
         while let Some((_, count, number)) = self.counts.get_mut(self.next) {
             if count.span.end.as_deref().is_some_and(|end| end <= key) {
                 self.next += 1;

@@ -1,6 +1,6 @@
 //! A range of keys.
 
-use crate::layout::KeyRange;
+use crate::layout::EngineKeyRange;
 
 /// Keys from `start` on, up to but not including `end`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -41,8 +41,8 @@ impl KeySpan {
     }
 }
 
-impl From<&KeyRange> for KeySpan {
-    fn from(range: &KeyRange) -> Self {
+impl From<&EngineKeyRange> for KeySpan {
+    fn from(range: &EngineKeyRange) -> Self {
         KeySpan { start: range.start.as_bytes().to_vec(), end: Some(range.end.as_bytes().to_vec()) }
     }
 }

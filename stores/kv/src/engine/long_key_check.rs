@@ -11,7 +11,7 @@ use super::long_keys::{LongKeyViewPair, NEXT_SPACE, SPACE_PREFIX_BYTES, SPACE_TA
 pub enum LongKeyFault {
     /// A key that is none.
     #[error("a key of {0} bytes is neither a key nor one that leads to a space of long keys")]
-    MalformedKey(usize),
+    MalformedKeyOfLen(usize),
     /// The number of a space is none.
     #[error("a key that leads to a space of long keys has no number of 8 bytes")]
     MalformedSpaceNumber,
@@ -85,7 +85,7 @@ impl Spaces {
                 let number =
                     key.get(1..SPACE_PREFIX_BYTES).and_then(|bytes| Some(u64::from_be_bytes(bytes.try_into().ok()?)));
                 let Some(number) = number else {
-                    self.faults.push(LongKeyFault::MalformedKey(key.len()));
+                    self.faults.push(LongKeyFault::MalformedKeyOfLen(key.len()));
                     return;
                 };
                 if self.found.last() != Some(&number) {
@@ -99,7 +99,7 @@ impl Spaces {
             return;
         }
         match (rest.len() == part + 1 && rest.last() == Some(&0), read_number(value)) {
-            (false, _) => self.faults.push(LongKeyFault::MalformedKey(key.len())),
+            (false, _) => self.faults.push(LongKeyFault::MalformedKeyOfLen(key.len())),
             (true, Ok(number)) => self.leads.push((number, space)),
             (true, Err(_)) => self.faults.push(LongKeyFault::MalformedSpaceNumber),
         }

@@ -282,8 +282,8 @@ impl View for LongKeysView {
         Ok(())
     }
 
-    fn share_prefix(&self, key: &[u8], len: u64) -> Result<Option<SharedBytes>> {
-        if key.len() <= self.part { self.inner.share_prefix(key, len) } else { Ok(None) }
+    fn share_value_prefix(&self, key: &[u8], len: u64) -> Result<Option<SharedBytes>> {
+        if key.len() <= self.part { self.inner.share_value_prefix(key, len) } else { Ok(None) }
     }
 }
 

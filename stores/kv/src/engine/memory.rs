@@ -173,7 +173,7 @@ impl View for MemoryView {
         Ok(())
     }
 
-    fn share_prefix(&self, _: &[u8], _: u64) -> Result<Option<SharedBytes>> {
+    fn share_value_prefix(&self, _: &[u8], _: u64) -> Result<Option<SharedBytes>> {
         Ok(None)
     }
 }

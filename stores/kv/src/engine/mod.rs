@@ -117,7 +117,7 @@ pub trait View: Send + Sync + fmt::Debug {
     ///
     /// # Errors
     /// As [`View::get`].
-    fn share_prefix(&self, key: &[u8], len: u64) -> Result<Option<SharedBytes>>;
+    fn share_value_prefix(&self, key: &[u8], len: u64) -> Result<Option<SharedBytes>>;
 }
 
 /// Waits for commits. [`Engine::watch`] makes it.

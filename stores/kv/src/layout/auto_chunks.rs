@@ -9,7 +9,7 @@ const MIN_CHUNK_BYTES: u64 = 741_455;
 
 /// The chunks (`[rank]`, elements) that a contiguous dataset of this shape gets, as the connector cuts it. `None` if it is
 /// small enough to stay as it is. `element_bytes` is the size of an element (bytes).
-pub fn auto_chunk_dims(dims: &[u64], element_bytes: u32) -> Option<Vec<u64>> {
+pub fn large_contiguous_chunk_dims(dims: &[u64], element_bytes: u32) -> Option<Vec<u64>> {
     let element = u64::from(element_bytes);
     let bytes = dims.iter().fold(element, |n, dim| n.saturating_mul(*dim));
     if bytes <= MAX_CONTIGUOUS_BYTES || bytes <= element {
@@ -37,18 +37,18 @@ mod tests {
 
     #[test]
     fn small_datasets_stay_as_they_are() {
-        assert_eq!(auto_chunk_dims(&[185_363], 8), None);
-        assert_eq!(auto_chunk_dims(&[], 1 << 30), None);
-        assert_eq!(auto_chunk_dims(&[1], 1 << 30), None);
-        assert_eq!(auto_chunk_dims(&[u64::MAX, 0], 8), None);
+        assert_eq!(large_contiguous_chunk_dims(&[185_363], 8), None);
+        assert_eq!(large_contiguous_chunk_dims(&[], 1 << 30), None);
+        assert_eq!(large_contiguous_chunk_dims(&[1], 1 << 30), None);
+        assert_eq!(large_contiguous_chunk_dims(&[u64::MAX, 0], 8), None);
     }
 
     #[test]
     fn large_datasets_are_cut_along_the_first_dimension_that_is_large_enough() {
         // 185,364 elements of 8 bytes have 1,482,912 bytes: one chunk of a MiB, and more than a third of another.
-        assert_eq!(auto_chunk_dims(&[185_364], 8), Some(vec![92_682]));
-        assert_eq!(auto_chunk_dims(&[1000, 1000], 8), Some(vec![125, 1000]));
-        assert_eq!(auto_chunk_dims(&[7, 3, 1 << 20], 8), Some(vec![1, 1, 131_072]));
-        assert_eq!(auto_chunk_dims(&[4, 50, 10], 4096), Some(vec![1, 25, 10]));
+        assert_eq!(large_contiguous_chunk_dims(&[185_364], 8), Some(vec![92_682]));
+        assert_eq!(large_contiguous_chunk_dims(&[1000, 1000], 8), Some(vec![125, 1000]));
+        assert_eq!(large_contiguous_chunk_dims(&[7, 3, 1 << 20], 8), Some(vec![1, 1, 131_072]));
+        assert_eq!(large_contiguous_chunk_dims(&[4, 50, 10], 4096), Some(vec![1, 25, 10]));
     }
 }

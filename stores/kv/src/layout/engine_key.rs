@@ -24,22 +24,22 @@ pub(super) mod section_tag {
     pub const BLOB: u8 = 0x70;
     pub const UNKNOWN: u8 = 0xf0;
     /// Above all of them.
-    pub const END: u8 = 0xff;
+    pub const UPPER_BOUND: u8 = 0xff;
 }
 
 /// The second byte of the records of attributes.
 pub(super) mod attribute_tag {
-    pub const COUNT: u8 = 1;
+    pub const ATTRIBUTE_COUNT: u8 = 1;
     pub const NEXT_ORDER: u8 = 2;
     pub const NAME_AT: u8 = 3;
-    pub const NAMED: u8 = 4;
+    pub const BY_NAME: u8 = 4;
 }
 
 /// The second byte of the records of a group's creation order. The name and the target at a position lie together.
 pub(super) mod link_order_tag {
-    pub const COUNT: u8 = 1;
+    pub const LINK_COUNT: u8 = 1;
     pub const NEXT_ORDER: u8 = 2;
-    pub const AT: u8 = 3;
+    pub const AT_POSITION: u8 = 3;
     pub const AT_NAME: u8 = 1;
     pub const AT_TARGET: u8 = 2;
 }
@@ -53,7 +53,7 @@ mod link_tag {
 /// The byte after the position of a chunk. It is above the numbers of bytes of integers.
 mod chunk_tag {
     pub const PIECE: u8 = 0x10;
-    pub const FILTERED: u8 = 0x11;
+    pub const FILTERED_CHUNK: u8 = 0x11;
 }
 
 /// In the first byte of a key: the two bits of the kind, whether DAOS has bits of its own, bytes of the index.
@@ -138,14 +138,14 @@ impl fmt::Debug for EngineKey {
 
 /// The keys from `start` on, below `end`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct KeyRange {
+pub struct EngineKeyRange {
     /// The first one that is in the range.
     pub start: EngineKey,
     /// The first one that is above it.
     pub end: EngineKey,
 }
 
-impl KeyRange {
+impl EngineKeyRange {
     /// Whether a key is in the range.
     pub fn contains(&self, key: &[u8]) -> bool {
         self.start.as_bytes() <= key && key < self.end.as_bytes()
@@ -176,28 +176,28 @@ fn read_object(reader: &mut KeyReader<'_>) -> Result<ObjectId> {
 fn put_record(key: &mut KeyBytes, record: &RecordKey<'_>) {
     match record {
         RecordKey::Metadata(field) => key.extend_from_slice(&[section_tag::METADATA, field.tag()]),
-        RecordKey::AttributeCount => key.extend_from_slice(&[section_tag::ATTRIBUTE, attribute_tag::COUNT]),
+        RecordKey::AttributeCount => key.extend_from_slice(&[section_tag::ATTRIBUTE, attribute_tag::ATTRIBUTE_COUNT]),
         RecordKey::NextAttributeOrder => key.extend_from_slice(&[section_tag::ATTRIBUTE, attribute_tag::NEXT_ORDER]),
-        RecordKey::AttributeNameAt(at) => {
+        RecordKey::AttributeNameAtRank(at) => {
             key.extend_from_slice(&[section_tag::ATTRIBUTE, attribute_tag::NAME_AT]);
             put_uint(key, *at);
         }
         RecordKey::Attribute(field, name) => {
-            key.extend_from_slice(&[section_tag::ATTRIBUTE, attribute_tag::NAMED]);
+            key.extend_from_slice(&[section_tag::ATTRIBUTE, attribute_tag::BY_NAME]);
             put_string(key, name);
             key.push(field.tag());
         }
-        RecordKey::LinkCount => key.extend_from_slice(&[section_tag::LINK_ORDER, link_order_tag::COUNT]),
+        RecordKey::LinkCount => key.extend_from_slice(&[section_tag::LINK_ORDER, link_order_tag::LINK_COUNT]),
         RecordKey::NextLinkOrder => key.extend_from_slice(&[section_tag::LINK_ORDER, link_order_tag::NEXT_ORDER]),
-        RecordKey::LinkNameAt(at) => put_link_order(key, *at, link_order_tag::AT_NAME),
-        RecordKey::LinkTargetAt(at) => put_link_order(key, *at, link_order_tag::AT_TARGET),
+        RecordKey::LinkNameAtRank(at) => put_link_order(key, *at, link_order_tag::AT_NAME),
+        RecordKey::LinkTargetAtRank(at) => put_link_order(key, *at, link_order_tag::AT_TARGET),
         RecordKey::Link(name) => put_link(key, name, link_tag::TARGET),
         RecordKey::LinkOrder(name) => put_link(key, name, link_tag::ORDER),
         RecordKey::ChunkPiece { start, piece } => {
             put_chunk(key, start, chunk_tag::PIECE);
             key.extend_from_slice(&piece.to_be_bytes());
         }
-        RecordKey::FilteredChunk { start } => put_chunk(key, start, chunk_tag::FILTERED),
+        RecordKey::FilteredChunk { start } => put_chunk(key, start, chunk_tag::FILTERED_CHUNK),
         RecordKey::MapRecord(map_key) => {
             key.push(section_tag::MAP);
             key.extend_from_slice(map_key);
@@ -216,7 +216,7 @@ fn put_record(key: &mut KeyBytes, record: &RecordKey<'_>) {
 }
 
 fn put_link_order(key: &mut KeyBytes, at: u64, what: u8) {
-    key.extend_from_slice(&[section_tag::LINK_ORDER, link_order_tag::AT]);
+    key.extend_from_slice(&[section_tag::LINK_ORDER, link_order_tag::AT_POSITION]);
     put_uint(key, at);
     key.push(what);
 }
@@ -262,10 +262,10 @@ fn read_record<'a>(reader: &mut KeyReader<'a>) -> Result<RecordKey<'a>> {
 
 fn read_attribute<'a>(reader: &mut KeyReader<'a>) -> Result<RecordKey<'a>> {
     match reader.byte()? {
-        attribute_tag::COUNT => Ok(RecordKey::AttributeCount),
+        attribute_tag::ATTRIBUTE_COUNT => Ok(RecordKey::AttributeCount),
         attribute_tag::NEXT_ORDER => Ok(RecordKey::NextAttributeOrder),
-        attribute_tag::NAME_AT => reader.uint().map(RecordKey::AttributeNameAt),
-        attribute_tag::NAMED => {
+        attribute_tag::NAME_AT => reader.uint().map(RecordKey::AttributeNameAtRank),
+        attribute_tag::BY_NAME => {
             let name = reader.string()?;
             let field = AttributeField::from_tag(reader.byte()?);
             field.map(|field| RecordKey::Attribute(field, name)).ok_or_else(|| reader.fault("no such record"))
@@ -276,13 +276,13 @@ fn read_attribute<'a>(reader: &mut KeyReader<'a>) -> Result<RecordKey<'a>> {
 
 fn read_link_order<'a>(reader: &mut KeyReader<'a>) -> Result<RecordKey<'a>> {
     match reader.byte()? {
-        link_order_tag::COUNT => Ok(RecordKey::LinkCount),
+        link_order_tag::LINK_COUNT => Ok(RecordKey::LinkCount),
         link_order_tag::NEXT_ORDER => Ok(RecordKey::NextLinkOrder),
-        link_order_tag::AT => {
+        link_order_tag::AT_POSITION => {
             let at = reader.uint()?;
             match reader.byte()? {
-                link_order_tag::AT_NAME => Ok(RecordKey::LinkNameAt(at)),
-                link_order_tag::AT_TARGET => Ok(RecordKey::LinkTargetAt(at)),
+                link_order_tag::AT_NAME => Ok(RecordKey::LinkNameAtRank(at)),
+                link_order_tag::AT_TARGET => Ok(RecordKey::LinkTargetAtRank(at)),
                 _ => Err(reader.fault("no such record of a position")),
             }
         }
@@ -303,7 +303,7 @@ fn read_chunk<'a>(reader: &mut KeyReader<'a>) -> Result<RecordKey<'a>> {
             let piece = u32::from_be_bytes(reader.array()?);
             Ok(RecordKey::ChunkPiece { start: start.into(), piece })
         }
-        chunk_tag::FILTERED => Ok(RecordKey::FilteredChunk { start: start.into() }),
+        chunk_tag::FILTERED_CHUNK => Ok(RecordKey::FilteredChunk { start: start.into() }),
         _ => Err(reader.fault("no such record of a chunk")),
     }
 }

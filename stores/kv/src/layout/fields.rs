@@ -11,7 +11,7 @@ pub enum MetadataField {
     /// In the global metadata object: the identity of the root group. The connector names it, and does not write it.
     RootGroup,
     /// In the global metadata object: the first index that no writer has reserved (u64). Ours.
-    NextObjectIndex,
+    FirstUnreservedObjectIndex,
     /// The type of a dataset, or of a committed datatype.
     Datatype,
     /// The shape of a dataset.
@@ -49,7 +49,9 @@ impl MetadataField {
     /// Whether objects of a kind have it. The global metadata object is none of them.
     pub const fn applies_to_kind(self, kind: ObjectKind) -> bool {
         match self {
-            MetadataField::ContainerFormat | MetadataField::RootGroup | MetadataField::NextObjectIndex => false,
+            MetadataField::ContainerFormat | MetadataField::RootGroup | MetadataField::FirstUnreservedObjectIndex => {
+                false
+            }
             MetadataField::Datatype => matches!(kind, ObjectKind::Dataset | ObjectKind::Datatype),
             MetadataField::Dataspace | MetadataField::FillValue | MetadataField::CommittedDatatype => {
                 matches!(kind, ObjectKind::Dataset)
@@ -72,7 +74,7 @@ impl MetadataField {
         match self {
             MetadataField::ContainerFormat => b"Layout Version",
             MetadataField::RootGroup => b"Root Group OID",
-            MetadataField::NextObjectIndex => b"Next Object Index",
+            MetadataField::FirstUnreservedObjectIndex => b"Next Object Index",
             MetadataField::Datatype => b"Datatype",
             MetadataField::Dataspace => b"Dataspace",
             MetadataField::CreationProperties => b"Creation Property List",
@@ -108,7 +110,7 @@ impl MetadataField {
         match self {
             MetadataField::ContainerFormat => 0x01,
             MetadataField::RootGroup => 0x02,
-            MetadataField::NextObjectIndex => 0x03,
+            MetadataField::FirstUnreservedObjectIndex => 0x03,
             MetadataField::Datatype => 0x10,
             MetadataField::Dataspace => 0x11,
             MetadataField::CreationProperties => 0x12,

@@ -2,7 +2,7 @@
 
 use h5live_model::ObjectId;
 
-use super::engine_key::{EngineKey, KeyRange, attribute_tag, link_order_tag, section_tag};
+use super::engine_key::{EngineKey, EngineKeyRange, attribute_tag, link_order_tag, section_tag};
 use super::fields::{AttributeField, MetadataField};
 use super::oid;
 use super::ordered::{KeyBytes, put_string, put_uint};
@@ -29,8 +29,8 @@ pub fn next_attribute_order(object: ObjectId) -> EngineKey {
 }
 
 /// The name of the attribute at a position in the order of creation.
-pub fn attribute_name_at(object: ObjectId, creation_order: u64) -> EngineKey {
-    EngineKey::new(object, &RecordKey::AttributeNameAt(creation_order))
+pub fn attribute_name_at_rank(object: ObjectId, rank: u64) -> EngineKey {
+    EngineKey::new(object, &RecordKey::AttributeNameAtRank(rank))
 }
 
 /// The number of links.
@@ -44,13 +44,13 @@ pub fn next_link_order(group: ObjectId) -> EngineKey {
 }
 
 /// The name of the link at a position in the order of creation.
-pub fn link_name_at(group: ObjectId, creation_order: u64) -> EngineKey {
-    EngineKey::new(group, &RecordKey::LinkNameAt(creation_order))
+pub fn link_name_at_rank(group: ObjectId, rank: u64) -> EngineKey {
+    EngineKey::new(group, &RecordKey::LinkNameAtRank(rank))
 }
 
 /// The target of the link at a position in the order of creation.
-pub fn link_target_at(group: ObjectId, creation_order: u64) -> EngineKey {
-    EngineKey::new(group, &RecordKey::LinkTargetAt(creation_order))
+pub fn link_target_at_rank(group: ObjectId, rank: u64) -> EngineKey {
+    EngineKey::new(group, &RecordKey::LinkTargetAtRank(rank))
 }
 
 /// The target of a link.
@@ -84,52 +84,52 @@ pub fn blob(id: BlobId) -> EngineKey {
 }
 
 /// All records of an object.
-pub fn object_records(object: ObjectId) -> KeyRange {
-    KeyRange {
+pub fn object_records(object: ObjectId) -> EngineKeyRange {
+    EngineKeyRange {
         start: EngineKey::prefix(object, |_| ()),
-        end: EngineKey::prefix(object, |key| key.push(section_tag::END)),
+        end: EngineKey::prefix(object, |key| key.push(section_tag::UPPER_BOUND)),
     }
 }
 
 /// What describes an object.
-pub fn all_metadata(object: ObjectId) -> KeyRange {
+pub fn all_metadata(object: ObjectId) -> EngineKeyRange {
     of_section(object, section_tag::METADATA)
 }
 
 /// All records of all attributes, by name; those of one attribute lie together.
-pub fn attributes(object: ObjectId) -> KeyRange {
+pub fn attributes(object: ObjectId) -> EngineKeyRange {
     let bounded = |tag: u8| move |key: &mut KeyBytes| key.extend_from_slice(&[section_tag::ATTRIBUTE, tag]);
-    between(object, bounded(attribute_tag::NAMED), bounded(attribute_tag::NAMED + 1))
+    between(object, bounded(attribute_tag::BY_NAME), bounded(attribute_tag::BY_NAME + 1))
 }
 
 /// All records of the attribute of this name.
-pub fn attribute_records(object: ObjectId, name: &[u8]) -> KeyRange {
+pub fn attribute_records(object: ObjectId, name: &[u8]) -> EngineKeyRange {
     let named = |key: &mut KeyBytes| {
-        key.extend_from_slice(&[section_tag::ATTRIBUTE, attribute_tag::NAMED]);
+        key.extend_from_slice(&[section_tag::ATTRIBUTE, attribute_tag::BY_NAME]);
         put_string(key, name);
     };
     up_to_next(object, named)
 }
 
 /// The names of attributes in the order of creation.
-pub fn attribute_names_by_creation_order(object: ObjectId) -> KeyRange {
+pub fn attribute_names_by_creation_order(object: ObjectId) -> EngineKeyRange {
     let bounded = |tag: u8| move |key: &mut KeyBytes| key.extend_from_slice(&[section_tag::ATTRIBUTE, tag]);
     between(object, bounded(attribute_tag::NAME_AT), bounded(attribute_tag::NAME_AT + 1))
 }
 
 /// The order of creation of links: the name, then the target at each position.
-pub fn links_by_creation_order(group: ObjectId) -> KeyRange {
+pub fn links_by_creation_order(group: ObjectId) -> EngineKeyRange {
     let bounded = |tag: u8| move |key: &mut KeyBytes| key.extend_from_slice(&[section_tag::LINK_ORDER, tag]);
-    between(group, bounded(link_order_tag::AT), bounded(link_order_tag::AT + 1))
+    between(group, bounded(link_order_tag::AT_POSITION), bounded(link_order_tag::AT_POSITION + 1))
 }
 
 /// All links, by name: of each the target, then the position.
-pub fn links(group: ObjectId) -> KeyRange {
+pub fn links(group: ObjectId) -> EngineKeyRange {
     of_section(group, section_tag::LINK)
 }
 
 /// The links whose names are above this one.
-pub fn links_after(group: ObjectId, name: &[u8]) -> KeyRange {
+pub fn links_after(group: ObjectId, name: &[u8]) -> EngineKeyRange {
     let after = |key: &mut KeyBytes| {
         key.push(section_tag::LINK);
         put_string(key, name);
@@ -140,33 +140,33 @@ pub fn links_after(group: ObjectId, name: &[u8]) -> KeyRange {
 }
 
 /// All chunks, in row-major order: of each the pieces, or the filtered bytes.
-pub fn chunks(dataset: ObjectId) -> KeyRange {
+pub fn chunks(dataset: ObjectId) -> EngineKeyRange {
     of_section(dataset, section_tag::CHUNK)
 }
 
 /// The chunks from the one that begins at `start` on (`[rank]`, elements).
-pub fn chunks_from(dataset: ObjectId, start: &[u64]) -> KeyRange {
+pub fn chunks_from(dataset: ObjectId, start: &[u64]) -> EngineKeyRange {
     let first = |key: &mut KeyBytes| put_start(key, start);
     between(dataset, first, |key| key.push(section_tag::CHUNK + 1))
 }
 
 /// All records of the chunk that begins at `start` (`[rank]`, elements).
-pub fn chunk_records(dataset: ObjectId, start: &[u64]) -> KeyRange {
+pub fn chunk_records(dataset: ObjectId, start: &[u64]) -> EngineKeyRange {
     up_to_next(dataset, |key| put_start(key, start))
 }
 
 /// All pairs of a map, in the order of the keys.
-pub fn map_records(map: ObjectId) -> KeyRange {
+pub fn map_records(map: ObjectId) -> EngineKeyRange {
     of_section(map, section_tag::MAP)
 }
 
 /// The pairs of a map from a key on. `ordered_key` are the bytes of the key that sort as keys do.
-pub fn map_records_from(map: ObjectId, ordered_key: &[u8]) -> KeyRange {
+pub fn map_records_from(map: ObjectId, ordered_key: &[u8]) -> EngineKeyRange {
     between(map, |key| put_map_key(key, ordered_key), |key| key.push(section_tag::MAP + 1))
 }
 
 /// The pairs of a map whose keys are above this one. `ordered_key` are the bytes of the key that sort as keys do.
-pub fn map_records_after(map: ObjectId, ordered_key: &[u8]) -> KeyRange {
+pub fn map_records_after(map: ObjectId, ordered_key: &[u8]) -> EngineKeyRange {
     let after = |key: &mut KeyBytes| {
         put_map_key(key, ordered_key);
         key.push(0);
@@ -175,7 +175,7 @@ pub fn map_records_after(map: ObjectId, ordered_key: &[u8]) -> KeyRange {
 }
 
 /// All blobs, by UUID.
-pub fn blobs() -> KeyRange {
+pub fn blobs() -> EngineKeyRange {
     of_section(oid::GLOBAL_METADATA, section_tag::BLOB)
 }
 
@@ -192,12 +192,12 @@ fn put_map_key(key: &mut KeyBytes, ordered: &[u8]) {
     key.extend_from_slice(ordered);
 }
 
-fn of_section(object: ObjectId, section: u8) -> KeyRange {
+fn of_section(object: ObjectId, section: u8) -> EngineKeyRange {
     between(object, |key| key.push(section), |key| key.push(section.saturating_add(1)))
 }
 
 /// The keys that begin with `prefix` and a byte below [`AFTER_STRING`].
-fn up_to_next(object: ObjectId, prefix: impl Fn(&mut KeyBytes)) -> KeyRange {
+fn up_to_next(object: ObjectId, prefix: impl Fn(&mut KeyBytes)) -> EngineKeyRange {
     let end = |key: &mut KeyBytes| {
         prefix(key);
         key.push(AFTER_STRING);
@@ -205,6 +205,6 @@ fn up_to_next(object: ObjectId, prefix: impl Fn(&mut KeyBytes)) -> KeyRange {
     between(object, &prefix, end)
 }
 
-fn between(object: ObjectId, start: impl FnOnce(&mut KeyBytes), end: impl FnOnce(&mut KeyBytes)) -> KeyRange {
-    KeyRange { start: EngineKey::prefix(object, start), end: EngineKey::prefix(object, end) }
+fn between(object: ObjectId, start: impl FnOnce(&mut KeyBytes), end: impl FnOnce(&mut KeyBytes)) -> EngineKeyRange {
+    EngineKeyRange { start: EngineKey::prefix(object, start), end: EngineKey::prefix(object, end) }
 }

@@ -38,10 +38,10 @@ mod record_key;
 pub mod value;
 
 pub use attribute_records::AttributeRecords;
-pub use auto_chunks::auto_chunk_dims;
+pub use auto_chunks::large_contiguous_chunk_dims;
 pub use checksum::{CHECKSUM_BYTES, checked_value, checksum};
 pub use container::{ContainerId, container_id};
-pub use engine_key::{EngineKey, KeyRange};
+pub use engine_key::{EngineKey, EngineKeyRange};
 pub use error::{RecordFormatError, Result};
 pub use fields::{AttributeField, MetadataField};
 pub use map_dkey::{map_dkey, map_key_of_dkey};

@@ -5,7 +5,7 @@ pub const INTERNAL_METADATA_DKEY: &[u8] = b"/Internal Metadata";
 /// The dkey of attributes.
 pub const ATTRIBUTE_DKEY: &[u8] = b"/Attribute";
 /// The dkey of a group's creation order, and the akey of a link's position in it.
-pub const LINK_CREATION_ORDER: &[u8] = b"/Link Creation Order";
+pub const LINK_ORDER_DKEY_AND_AKEY: &[u8] = b"/Link Creation Order";
 
 /// The akey of a link.
 pub const LINK_AKEY: &[u8] = b"Link";
@@ -22,6 +22,6 @@ pub const MAP_RECORD_AKEY: &[u8] = b"Map Record";
 /// The akey of the elements of a variable-length element.
 pub const BLOB_AKEY: &[u8] = b"Blob";
 /// The akey of the elements of a chunk without filters.
-pub const CHUNK_AKEY: &[u8] = b"\0";
+pub const UNFILTERED_CHUNK_AKEY: &[u8] = b"\0";
 /// The akey of a chunk that has passed filters. Ours.
 pub const FILTERED_CHUNK_AKEY: &[u8] = b"\x01";

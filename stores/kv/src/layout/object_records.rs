@@ -15,12 +15,12 @@ use super::encode::{
 use super::extras::ExtraProperties;
 use super::fields::MetadataField;
 use super::value::decode_oid;
-use super::{RecordFormatError, Result, auto_chunk_dims, oid};
+use super::{RecordFormatError, Result, large_contiguous_chunk_dims, oid};
 
 /// The chunks (`[rank]`, elements) into which a large contiguous dataset is cut; `None` for every other dataset.
 pub fn chunk_dims_for_contiguous(dataset: &DatasetSpec) -> Option<Vec<u64>> {
     match dataset.layout {
-        Layout::Contiguous => auto_chunk_dims(dataset.dataspace.dims(), dataset.datatype.size()),
+        Layout::Contiguous => large_contiguous_chunk_dims(dataset.dataspace.dims(), dataset.datatype.size()),
         _ => None,
     }
 }

@@ -9,7 +9,7 @@ use super::oid;
 /// Indices that a writer reserves at a time.
 pub const INDICES_PER_RANGE: u64 = 1024;
 
-/// The next free range of a container: the value of [`MetadataField::NextObjectIndex`](super::MetadataField::NextObjectIndex).
+/// The next free range of a container: the value of [`MetadataField::FirstUnreservedObjectIndex`](super::MetadataField::FirstUnreservedObjectIndex).
 /// Ranges begin at multiples of 1,024. Indices below [`oid::FIRST_USER_INDEX`] are passed over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct OidCounter {

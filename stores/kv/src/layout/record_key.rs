@@ -39,7 +39,7 @@ pub enum RecordKey<'a> {
     /// The position that the next attribute gets in the order of creation (u64).
     NextAttributeOrder,
     /// The name of the attribute at a position in the order of creation.
-    AttributeNameAt(u64),
+    AttributeNameAtRank(u64),
     /// A record of the attribute of this name.
     Attribute(AttributeField, Cow<'a, [u8]>),
     /// The number of links (u64).
@@ -47,9 +47,9 @@ pub enum RecordKey<'a> {
     /// The position that the next link gets in the order of creation (u64).
     NextLinkOrder,
     /// The name of the link at a position in the order of creation.
-    LinkNameAt(u64),
+    LinkNameAtRank(u64),
     /// The target of the link at a position in the order of creation.
-    LinkTargetAt(u64),
+    LinkTargetAtRank(u64),
     /// The target of the link of this name.
     Link(Cow<'a, [u8]>),
     /// The position of the link of this name in the order of creation (u64).
@@ -88,10 +88,10 @@ impl<'a> RecordKey<'a> {
             (_, names::MAP_RECORD_AKEY) => Some(RecordKey::MapRecord(dkey.into())),
             (names::INTERNAL_METADATA_DKEY, _) => MetadataField::from_akey(akey).map(RecordKey::Metadata),
             (names::ATTRIBUTE_DKEY, _) => attribute_record(akey),
-            (names::LINK_CREATION_ORDER, _) => link_order_record(akey),
+            (names::LINK_ORDER_DKEY_AND_AKEY, _) => link_order_record(akey),
             (_, names::LINK_AKEY) => Some(RecordKey::Link(dkey.into())),
-            (_, names::LINK_CREATION_ORDER) => Some(RecordKey::LinkOrder(dkey.into())),
-            (_, names::CHUNK_AKEY) => {
+            (_, names::LINK_ORDER_DKEY_AND_AKEY) => Some(RecordKey::LinkOrder(dkey.into())),
+            (_, names::UNFILTERED_CHUNK_AKEY) => {
                 chunk_start(dkey).map(|start| RecordKey::ChunkPiece { start: start.into(), piece: 0 })
             }
             (_, names::FILTERED_CHUNK_AKEY) => {
@@ -109,11 +109,12 @@ impl<'a> RecordKey<'a> {
             RecordKey::Metadata(_) => names::INTERNAL_METADATA_DKEY.into(),
             RecordKey::AttributeCount
             | RecordKey::NextAttributeOrder
-            | RecordKey::AttributeNameAt(_)
+            | RecordKey::AttributeNameAtRank(_)
             | RecordKey::Attribute(..) => names::ATTRIBUTE_DKEY.into(),
-            RecordKey::LinkCount | RecordKey::NextLinkOrder | RecordKey::LinkNameAt(_) | RecordKey::LinkTargetAt(_) => {
-                names::LINK_CREATION_ORDER.into()
-            }
+            RecordKey::LinkCount
+            | RecordKey::NextLinkOrder
+            | RecordKey::LinkNameAtRank(_)
+            | RecordKey::LinkTargetAtRank(_) => names::LINK_ORDER_DKEY_AND_AKEY.into(),
             RecordKey::Link(name) | RecordKey::LinkOrder(name) => name[..].into(),
             RecordKey::ChunkPiece { start, .. } | RecordKey::FilteredChunk { start } => chunk_dkey(start).into(),
             RecordKey::MapRecord(key) => key[..].into(),
@@ -128,15 +129,15 @@ impl<'a> RecordKey<'a> {
             RecordKey::Metadata(field) => field.akey().into(),
             RecordKey::AttributeCount => names::ATTRIBUTE_COUNT_AKEY.into(),
             RecordKey::NextAttributeOrder => names::NEXT_ATTRIBUTE_ORDER_AKEY.into(),
-            RecordKey::AttributeNameAt(at) => [&[0][..], &at.to_le_bytes()].concat().into(),
+            RecordKey::AttributeNameAtRank(at) => [&[0][..], &at.to_le_bytes()].concat().into(),
             RecordKey::Attribute(field, name) => [&field.akey_prefix()[..], name].concat().into(),
             RecordKey::LinkCount => names::LINK_COUNT_AKEY.into(),
             RecordKey::NextLinkOrder => names::NEXT_LINK_ORDER_AKEY.into(),
-            RecordKey::LinkNameAt(at) => at.to_le_bytes().to_vec().into(),
-            RecordKey::LinkTargetAt(at) => [&at.to_le_bytes()[..], &[0]].concat().into(),
+            RecordKey::LinkNameAtRank(at) => at.to_le_bytes().to_vec().into(),
+            RecordKey::LinkTargetAtRank(at) => [&at.to_le_bytes()[..], &[0]].concat().into(),
             RecordKey::Link(_) => names::LINK_AKEY.into(),
-            RecordKey::LinkOrder(_) => names::LINK_CREATION_ORDER.into(),
-            RecordKey::ChunkPiece { .. } => names::CHUNK_AKEY.into(),
+            RecordKey::LinkOrder(_) => names::LINK_ORDER_DKEY_AND_AKEY.into(),
+            RecordKey::ChunkPiece { .. } => names::UNFILTERED_CHUNK_AKEY.into(),
             RecordKey::FilteredChunk { .. } => names::FILTERED_CHUNK_AKEY.into(),
             RecordKey::MapRecord(_) => names::MAP_RECORD_AKEY.into(),
             RecordKey::Blob(_) => names::BLOB_AKEY.into(),
@@ -160,7 +161,7 @@ impl RecordKey<'_> {
 
 /// Whether a dkey is a fixed string of the layout, which no link can have as its name.
 pub(super) fn is_reserved(dkey: &[u8]) -> bool {
-    [names::INTERNAL_METADATA_DKEY, names::ATTRIBUTE_DKEY, names::LINK_CREATION_ORDER].contains(&dkey)
+    [names::INTERNAL_METADATA_DKEY, names::ATTRIBUTE_DKEY, names::LINK_ORDER_DKEY_AND_AKEY].contains(&dkey)
 }
 
 /// The record of an akey under the dkey of attributes.
@@ -168,7 +169,7 @@ fn attribute_record(akey: &[u8]) -> Option<RecordKey<'_>> {
     match akey {
         names::ATTRIBUTE_COUNT_AKEY => Some(RecordKey::AttributeCount),
         names::NEXT_ATTRIBUTE_ORDER_AKEY => Some(RecordKey::NextAttributeOrder),
-        [0, at @ ..] => at.try_into().ok().map(|at| RecordKey::AttributeNameAt(u64::from_le_bytes(at))),
+        [0, at @ ..] => at.try_into().ok().map(|at| RecordKey::AttributeNameAtRank(u64::from_le_bytes(at))),
         _ => AttributeField::from_akey(akey).map(|(field, name)| RecordKey::Attribute(field, name.into())),
     }
 }
@@ -178,8 +179,10 @@ fn link_order_record(akey: &[u8]) -> Option<RecordKey<'_>> {
     match akey {
         names::LINK_COUNT_AKEY => Some(RecordKey::LinkCount),
         names::NEXT_LINK_ORDER_AKEY => Some(RecordKey::NextLinkOrder),
-        [at @ .., 0] if at.len() == 8 => at.try_into().ok().map(|at| RecordKey::LinkTargetAt(u64::from_le_bytes(at))),
-        _ => akey.try_into().ok().map(|at| RecordKey::LinkNameAt(u64::from_le_bytes(at))),
+        [at @ .., 0] if at.len() == 8 => {
+            at.try_into().ok().map(|at| RecordKey::LinkTargetAtRank(u64::from_le_bytes(at)))
+        }
+        _ => akey.try_into().ok().map(|at| RecordKey::LinkNameAtRank(u64::from_le_bytes(at))),
     }
 }
 

@@ -12,7 +12,7 @@ pub fn request(mode: Mode, durability: DurabilitySupport, random: u64) -> KvOpen
         root: ObjectSpec::group(),
         durability,
         max_allocation: AllocationLimit::default(),
-        unfilter: Arc::new(NoFilters),
+        filter_engine: Arc::new(NoFilters),
         max_uncommitted_bytes: KvOpenRequest::DEFAULT_MAX_UNCOMMITTED_BYTES,
         blob_id_seed: random,
         checksum_new_container: true,

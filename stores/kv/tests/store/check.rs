@@ -259,7 +259,7 @@ fn damaged_descriptions_are_found() {
         ),
         (
             "an index that nobody has",
-            &|_, e| put(e, &metadata(oid::GLOBAL_METADATA, MetadataField::NextObjectIndex), encode_u64(9)),
+            &|_, e| put(e, &metadata(oid::GLOBAL_METADATA, MetadataField::FirstUnreservedObjectIndex), encode_u64(9)),
             &[("index", "its index is not below 9"), ("index", "its index is not below 9")],
         ),
         (
@@ -345,29 +345,33 @@ fn wrong_creation_orders_are_found() {
             &|c, e| put(e, &key::link_count(c.group), encode_u64(4)),
             &wrong("/group: the creation order of its links: 4 are stated, and 3 are there"),
         ),
-        ("a rank that is missing", &|c, e| delete(e, &key::link_name_at(c.group, 1)), &wrong("rank 1 is missing")),
+        ("a rank that is missing", &|c, e| delete(e, &key::link_name_at_rank(c.group, 1)), &wrong("rank 1 is missing")),
         (
             "the last rank",
             &|c, e| {
-                delete(e, &key::link_name_at(c.group, 2));
-                delete(e, &key::link_target_at(c.group, 2))
+                delete(e, &key::link_name_at_rank(c.group, 2));
+                delete(e, &key::link_target_at_rank(c.group, 2))
             },
             &wrong("the index has 2 of 3"),
         ),
         (
             "a target that is missing",
-            &|c, e| delete(e, &key::link_target_at(c.group, 2)),
+            &|c, e| delete(e, &key::link_target_at_rank(c.group, 2)),
             &wrong("the index has 2 of 3"),
         ),
         (
             "another target",
-            &|c, e| put(e, &key::link_target_at(c.group, 1), [1, b'x']),
+            &|c, e| put(e, &key::link_target_at_rank(c.group, 1), [1, b'x']),
             &wrong("rank 1 has another target"),
         ),
-        ("another name", &|c, e| put(e, &key::link_name_at(c.group, 1), *b"x"), &wrong("rank 1 has the name \"x\"")),
+        (
+            "another name",
+            &|c, e| put(e, &key::link_name_at_rank(c.group, 1), *b"x"),
+            &wrong("rank 1 has the name \"x\""),
+        ),
         (
             "a name twice",
-            &|c, e| put(e, &key::link_name_at(c.group, 2), *b"soft"),
+            &|c, e| put(e, &key::link_name_at_rank(c.group, 2), *b"soft"),
             &wrong("rank 2 has a position that is not above the one before"),
         ),
         (
@@ -392,7 +396,7 @@ fn wrong_creation_orders_are_found() {
         ),
         (
             "an attribute's rank that is missing",
-            &|c, e| delete(e, &key::attribute_name_at(c.group, 0)),
+            &|c, e| delete(e, &key::attribute_name_at_rank(c.group, 0)),
             &wrong("rank 0 is missing"),
         ),
         (

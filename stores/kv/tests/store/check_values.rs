@@ -126,7 +126,8 @@ fn a_container_without_checksums_is_read_and_the_check_says_that_it_has_none() {
 #[test]
 fn chunks_at_the_edge_that_are_stored_without_filters_are_sound() {
     let engine = MemoryEngine::new();
-    let asked = KvOpenRequest { unfilter: Arc::new(Undo), ..request(Mode::CreateNew, DurabilitySupport::Always, 5) };
+    let asked =
+        KvOpenRequest { filter_engine: Arc::new(Undo), ..request(Mode::CreateNew, DurabilitySupport::Always, 5) };
     let store = KvStore::open(LongKeyEngine::new(engine.clone()), &asked).unwrap();
     let filters = vec![FilterSpec { id: FILTER, ..FilterSpec::default() }];
     let edges = DatasetSpec {

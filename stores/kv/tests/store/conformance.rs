@@ -64,7 +64,7 @@ impl DamageableStoreFixture for DamagedFolders {
         ChecksumCoverage::All
     }
 
-    fn check_finds_damage(&self) -> bool {
+    fn closed_store_fails_check(&self) -> bool {
         // A record whose key was changed is not where it is looked for.
         let options = LmdbOptions { map_size: 1 << 30, ..LmdbOptions::default() };
         let engine = LmdbEngine::open(&self.0.path().join("x.kv"), Mode::Read, &options).unwrap();

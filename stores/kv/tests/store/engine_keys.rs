@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use h5live_kv::layout::{AttributeField, BlobId, EngineKey, KeyRange, MetadataField, RecordKey, key, oid};
+use h5live_kv::layout::{AttributeField, BlobId, EngineKey, EngineKeyRange, MetadataField, RecordKey, key, oid};
 use h5live_model::{ObjectId, ObjectKind};
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -34,12 +34,12 @@ fn record() -> impl Strategy<Value = RecordKey<'static>> {
         select(MetadataField::ALL.to_vec()).prop_map(RecordKey::Metadata),
         Just(RecordKey::AttributeCount),
         Just(RecordKey::NextAttributeOrder),
-        number().prop_map(RecordKey::AttributeNameAt),
+        number().prop_map(RecordKey::AttributeNameAtRank),
         (select(AttributeField::ALL.to_vec()), name()).prop_map(|(field, name)| RecordKey::Attribute(field, name)),
         Just(RecordKey::LinkCount),
         Just(RecordKey::NextLinkOrder),
-        number().prop_map(RecordKey::LinkNameAt),
-        number().prop_map(RecordKey::LinkTargetAt),
+        number().prop_map(RecordKey::LinkNameAtRank),
+        number().prop_map(RecordKey::LinkTargetAtRank),
         name().prop_map(RecordKey::Link),
         name().prop_map(RecordKey::LinkOrder),
         (start(), any::<u32>()).prop_map(|(start, piece)| RecordKey::ChunkPiece { start, piece }),
@@ -152,7 +152,7 @@ proptest! {
     #[test]
     fn sections_do_not_overlap(object in object(), record in record()) {
         let engine = EngineKey::new(object, &record);
-        let sections: Vec<KeyRange> = vec![
+        let sections: Vec<EngineKeyRange> = vec![
             key::all_metadata(object), key::attributes(object), key::attribute_names_by_creation_order(object),
             key::links_by_creation_order(object), key::links(object), key::chunks(object), key::map_records(object),
         ];
@@ -168,10 +168,10 @@ proptest! {
 
     #[test]
     fn positions_in_the_order_of_creation_sort_as_numbers(group in object(), a in number(), b in number()) {
-        prop_assert_eq!(key::link_name_at(group, a).cmp(&key::link_name_at(group, b)), a.cmp(&b));
-        prop_assert_eq!(key::attribute_name_at(group, a).cmp(&key::attribute_name_at(group, b)), a.cmp(&b));
-        prop_assert!(key::link_name_at(group, a) < key::link_target_at(group, a));
-        prop_assert!(key::link_count(group) < key::link_name_at(group, a));
+        prop_assert_eq!(key::link_name_at_rank(group, a).cmp(&key::link_name_at_rank(group, b)), a.cmp(&b));
+        prop_assert_eq!(key::attribute_name_at_rank(group, a).cmp(&key::attribute_name_at_rank(group, b)), a.cmp(&b));
+        prop_assert!(key::link_name_at_rank(group, a) < key::link_target_at_rank(group, a));
+        prop_assert!(key::link_count(group) < key::link_name_at_rank(group, a));
     }
 }
 

@@ -70,7 +70,7 @@ fn the_examples_of_the_page() {
     let scalar = key::chunk_piece(DATASET, &[], 0);
     assert_eq!(EngineKey::parse(scalar.as_bytes()).unwrap().1.dkey(), bytes("00"));
     for (number, ordered) in [(0, "00"), (1, "0101"), (1000, "0203e8")] {
-        assert_eq!(key::attribute_name_at(oid::ROOT, number).as_bytes(), bytes(&format!("0101 2003 {ordered}")));
+        assert_eq!(key::attribute_name_at_rank(oid::ROOT, number).as_bytes(), bytes(&format!("0101 2003 {ordered}")));
     }
     // An object of a class of DAOS.
     let id = ObjectId(0x1200_0000_4000_0005_0000_0000_0000_0007);
@@ -111,7 +111,7 @@ fn the_global_metadata_object() {
     );
     let next = encode_u64(1024);
     record(
-        described(gmd, MetadataField::NextObjectIndex, &next),
+        described(gmd, MetadataField::FirstUnreservedObjectIndex, &next),
         "00 1003",
         METADATA,
         r#""Next Object Index""#,
@@ -176,14 +176,14 @@ fn the_root_group_and_its_links() {
             &n,
         );
         record(
-            (key::link_name_at(oid::ROOT, at as u64), name.as_bytes()),
+            (key::link_name_at_rank(oid::ROOT, at as u64), name.as_bytes()),
             &format!("0101 3003 {ordered} 01"),
             LINK_ORDER,
             &n,
             &dkey,
         );
         record(
-            (key::link_target_at(oid::ROOT, at as u64), &found),
+            (key::link_target_at_rank(oid::ROOT, at as u64), &found),
             &format!("0101 3003 {ordered} 02"),
             LINK_ORDER,
             &format!("{n} 00"),
@@ -302,7 +302,7 @@ fn an_attribute() {
         r#""Max Attribute Creation Order""#,
         "0100000000000000",
     );
-    record((key::attribute_name_at(DATASET, 0), b"x"), "4102 2003 00", ATTRIBUTE, "00 0000000000000000", r#""x""#);
+    record((key::attribute_name_at_rank(DATASET, 0), b"x"), "4102 2003 00", ATTRIBUTE, "00 0000000000000000", r#""x""#);
 }
 
 #[test]

@@ -181,7 +181,7 @@ fn the_file_does_not_grow_with_the_number_of_small_commits() {
 fn the_file_of_a_small_store_whose_commits_never_wait_for_the_disk_stays_small() {
     let folder = tempfile::tempdir().unwrap();
     let engine = LmdbEngine::open(&folder.path().join("run"), Mode::CreateNew, &LmdbOptions::default()).unwrap();
-    let number = |engine: &LmdbEngine| engine.stat().unwrap().durable.unwrap().checkpoint_number;
+    let number = |engine: &LmdbEngine| engine.stat().unwrap().durable_state.unwrap().checkpoint_number;
     let begun = number(&engine);
     for round in 0..300u32 {
         let mut edits = EditBatch::new();

@@ -50,7 +50,7 @@ impl LogSession {
     ///
     /// # Errors
     /// As [`LogSession::commit`].
-    pub fn publish_appended_rows(&self) -> Result<()> {
+    pub fn commit_if_rows_appended(&self) -> Result<()> {
         let has_rows = self.has_joined && self.state.read().has_appended_rows();
         if has_rows { self.commit(PublishLevel::Visible) } else { Ok(()) }
     }
@@ -81,7 +81,7 @@ impl LogSession {
         loop {
             let (own, last, knows_all) = {
                 let state = self.state.read();
-                (state.own().number, state.last_batch_order(), state.has_read_other_files())
+                (state.own_file().number, state.last_batch_order(), state.has_read_other_files())
             };
             let Some(order) = files.take_next_batch_order(own, last, knows_all).map_err(into_model_error)? else {
                 self.catch_up()?;
@@ -131,9 +131,9 @@ impl LogSession {
                     .map_err(into_model_error)?;
             }
         }
-        let main = lease.open_main(usage).map_err(into_model_error)?;
+        let main = lease.open_main_for_writing(usage).map_err(into_model_error)?;
         self.update_anchors(&*main)?;
         // Not before: meanwhile the file is in use.
-        lease.end().map_err(into_model_error)
+        lease.close_main_and_release().map_err(into_model_error)
     }
 }

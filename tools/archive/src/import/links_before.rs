@@ -6,7 +6,7 @@
 use std::collections::HashSet;
 
 use h5live::File;
-use h5live::archive::layout::{CONTENT_GROUP, LINKS_BEFORE_IMPORT, TABLE_GROUP};
+use h5live::archive::layout::{LINK_HASHES_BEFORE_IMPORT, TABLE_GROUP, UNPLACED_CONTENT_GROUP};
 use h5live::model::{LinkTarget, Name, ObjectId, ObjectKind};
 use twox_hash::XxHash3_128;
 
@@ -30,8 +30,8 @@ fn all_links(file: &File) -> Result<Vec<FoundLink>> {
     let error = |source| Error::Store { file: file.name().to_owned(), source };
     let root = file.session().root;
     let mut groups = vec![(root, Vec::new())];
-    if let Ok(group) = file.group(CONTENT_GROUP) {
-        groups.push((group.id(), CONTENT_GROUP.as_bytes().to_vec()));
+    if let Ok(group) = file.group(UNPLACED_CONTENT_GROUP) {
+        groups.push((group.id(), UNPLACED_CONTENT_GROUP.as_bytes().to_vec()));
     }
     let mut known: HashSet<ObjectId> = groups.iter().map(|(id, _)| *id).collect();
     let mut found = Vec::new();
@@ -72,7 +72,7 @@ pub fn save_links_before_import(file: &File) -> Result<()> {
         file.new_dataset::<u8>()
             .shape(&shape)
             .contiguous()
-            .create_with_data(LINKS_BEFORE_IMPORT, hashes.as_flattened())?;
+            .create_with_data(LINK_HASHES_BEFORE_IMPORT, hashes.as_flattened())?;
     }
     Ok(())
 }
@@ -82,8 +82,8 @@ pub fn save_links_before_import(file: &File) -> Result<()> {
 /// # Errors
 /// [`Error::File`].
 pub fn delete_saved_links(file: &File) -> Result<()> {
-    match file.root().unlink(LINKS_BEFORE_IMPORT) {
-        Err(error) if error.is_not_found() => Ok(()),
+    match file.root().unlink(LINK_HASHES_BEFORE_IMPORT) {
+        Err(error) if error.is_not_found_in_file() => Ok(()),
         done => Ok(done?),
     }
 }
@@ -94,10 +94,12 @@ pub fn delete_saved_links(file: &File) -> Result<()> {
 /// # Errors
 /// [`InvalidFileReason::NoSavedLinks`]; [`Error::File`].
 pub fn remove_new_links(file: &File, archive_count_before: u64) -> Result<CountWithExamples> {
-    let before: HashSet<[u8; HASH_BYTES]> = match file.dataset(LINKS_BEFORE_IMPORT) {
+    let before: HashSet<[u8; HASH_BYTES]> = match file.dataset(LINK_HASHES_BEFORE_IMPORT) {
         Ok(dataset) => read_rows(&dataset, HASH_BYTES)?.as_chunks().0.iter().copied().collect(),
-        Err(error) if error.is_not_found() && archive_count_before == 0 => HashSet::new(),
-        Err(error) if error.is_not_found() => return Err(Error::invalid_file(file, InvalidFileReason::NoSavedLinks)),
+        Err(error) if error.is_not_found_in_file() && archive_count_before == 0 => HashSet::new(),
+        Err(error) if error.is_not_found_in_file() => {
+            return Err(Error::invalid_file(file, InvalidFileReason::NoSavedLinks));
+        }
         Err(error) => return Err(error.into()),
     };
     let new: Vec<FoundLink> = all_links(file)?.into_iter().filter(|link| !before.contains(&link.hash)).collect();

@@ -228,7 +228,9 @@ impl Importer {
 /// [`Error::InvalidFile`] if it has no tables of an import.
 pub fn import_layout_kind(file: &File) -> Result<TarLayout> {
     let group = match file.group(TABLE_GROUP) {
-        Err(error) if error.is_not_found() => return Err(Error::invalid_file(file, InvalidFileReason::NoTables)),
+        Err(error) if error.is_not_found_in_file() => {
+            return Err(Error::invalid_file(file, InvalidFileReason::NoTables));
+        }
         group => group?,
     };
     let name: String = group.attribute(LAYOUT_ATTRIBUTE)?.read_scalar()?;

@@ -2,7 +2,7 @@
 
 use std::io::Read;
 
-use h5live::archive::layout::{CONTENT_GROUP, OBJECT};
+use h5live::archive::layout::{SAMPLE_REFERENCE, UNPLACED_CONTENT_GROUP};
 use h5live::model::{DatasetSpec, Dataspace, Layout, LinkTarget, Name, NewObject, ObjectId, ObjectSpec, Shape};
 use h5live::{Dataset, File, H5Type, Reference};
 
@@ -40,7 +40,7 @@ impl DatasetPerFileWriter {
     /// [`crate::Error::File`].
     pub fn create(file: &File, options: ImportOptions) -> Result<Self> {
         let references = file.root().new_dataset_with_type(Reference::datatype());
-        references.unlimited_rows(&[]).chunk_shape(&[REFERENCE_CHUNK]).create(OBJECT)?;
+        references.unlimited_rows(&[]).chunk_shape(&[REFERENCE_CHUNK]).create(SAMPLE_REFERENCE)?;
         DatasetPerFileWriter::open(file, options)
     }
 
@@ -49,7 +49,7 @@ impl DatasetPerFileWriter {
     /// # Errors
     /// [`crate::Error::File`].
     pub fn open(file: &File, options: ImportOptions) -> Result<Self> {
-        let references = ColumnAppender::new(file.dataset(OBJECT)?)?;
+        let references = ColumnAppender::new(file.dataset(SAMPLE_REFERENCE)?)?;
         Ok(DatasetPerFileWriter {
             paths: ObjectPlacer::new(file),
             references,
@@ -151,7 +151,7 @@ impl DatasetPerFileWriter {
             Some(place) => Ok(place),
             None => {
                 self.paths.entries_not_at_own_path.add(&entry.path);
-                Ok(self.paths.make_hidden_placement(CONTENT_GROUP, sample)?)
+                Ok(self.paths.make_hidden_placement(UNPLACED_CONTENT_GROUP, sample)?)
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use std::io::Read;
 
-use h5live::archive::layout::{ARCHIVE, ArchiveRow, ENTRY, HEADER, PATH};
+use h5live::archive::layout::{ARCHIVE, ArchiveRow, ENTRY, HEADERS_AND_PADDING, PATH_AND_LINK_TARGET};
 use h5live::{Dataset, File};
 
 use super::object_placer::CommittedObjects;
@@ -72,7 +72,7 @@ pub fn skip_and_verify_committed<R: Read>(
             InvalidFileReason::InconsistentTables("an archive has more entries than there are"),
         ));
     }
-    let dataset = file.dataset(HEADER)?;
+    let dataset = file.dataset(HEADERS_AND_PADDING)?;
     let len = dataset.shape()?.first().copied().unwrap_or(0);
     let mut stored = StoredRecords {
         dataset,
@@ -96,7 +96,7 @@ pub fn skip_and_verify_committed<R: Read>(
 /// # Errors
 /// [`Error::File`].
 pub fn committed_paths(file: &File) -> Result<CommittedObjects> {
-    let bytes = read_bytes(&file.dataset(PATH)?)?;
+    let bytes = read_bytes(&file.dataset(PATH_AND_LINK_TARGET)?)?;
     let mut committed = CommittedObjects::default();
     for_each_row(&file.dataset(ENTRY)?, |row| {
         let range = row.path_offset as usize..row.path_offset as usize + row.path_length as usize;

@@ -5,7 +5,8 @@ use std::ops::Range;
 
 use h5live::File;
 use h5live::archive::layout::{
-    BYTES_PER_CHUNK, HAS_SENTINEL_ATTRIBUTE, IMAGE, IMAGE_OFFSET, NAME, NAME_OFFSET, OFFSETS_PER_CHUNK,
+    BYTES_PER_CHUNK, HAS_SENTINEL_ATTRIBUTE, OFFSETS_PER_CHUNK, SAMPLE_CONTENTS, SAMPLE_NAME, SAMPLE_NAME_OFFSET,
+    SAMPLE_OFFSET,
 };
 
 use super::options::ContentsFilter;
@@ -45,8 +46,8 @@ impl SampleIndexWriter {
     /// [`crate::Error::File`].
     pub fn create(file: &File, has_sentinel: bool) -> Result<Self> {
         let names = file.new_dataset::<u8>().unlimited_rows(&[]).chunk_shape(&[BYTES_PER_CHUNK]);
-        names.deflate(NAME_LEVEL).create(NAME)?;
-        for name in [IMAGE_OFFSET, NAME_OFFSET] {
+        names.deflate(NAME_LEVEL).create(SAMPLE_NAME)?;
+        for name in [SAMPLE_OFFSET, SAMPLE_NAME_OFFSET] {
             let offsets = file.new_dataset::<u64>().unlimited_rows(&[]).chunk_shape(&[OFFSETS_PER_CHUNK]);
             let dataset = offsets.create(name)?;
             if has_sentinel {
@@ -58,12 +59,12 @@ impl SampleIndexWriter {
     }
 
     fn open(file: &File) -> Result<Self> {
-        let image_offset = file.dataset(IMAGE_OFFSET)?;
+        let image_offset = file.dataset(SAMPLE_OFFSET)?;
         let has_sentinel = image_offset.attribute_names()?.iter().any(|name| *name == HAS_SENTINEL_ATTRIBUTE);
         Ok(SampleIndexWriter {
             image_offset: ColumnAppender::new(image_offset)?,
-            name: ColumnAppender::new(file.dataset(NAME)?)?,
-            name_offset: ColumnAppender::new(file.dataset(NAME_OFFSET)?)?,
+            name: ColumnAppender::new(file.dataset(SAMPLE_NAME)?)?,
+            name_offset: ColumnAppender::new(file.dataset(SAMPLE_NAME_OFFSET)?)?,
             has_sentinel,
         })
     }
@@ -110,8 +111,8 @@ impl ShredderWriter {
     pub fn create(file: &File, has_sentinel: bool, filter: Option<ContentsFilter>) -> Result<Self> {
         let image = file.new_dataset::<u8>().unlimited_rows(&[]);
         match filter {
-            Some(filter) => image.chunk_shape(&[FILTERED_CHUNK]).filter(filter.spec()).create(IMAGE)?,
-            None => image.chunk_shape(&[BYTES_PER_CHUNK]).create(IMAGE)?,
+            Some(filter) => image.chunk_shape(&[FILTERED_CHUNK]).filter(filter.spec()).create(SAMPLE_CONTENTS)?,
+            None => image.chunk_shape(&[BYTES_PER_CHUNK]).create(SAMPLE_CONTENTS)?,
         };
         SampleIndexWriter::create(file, has_sentinel)?;
         ShredderWriter::open(file)
@@ -123,7 +124,7 @@ impl ShredderWriter {
     /// [`crate::Error::File`].
     pub fn open(file: &File) -> Result<Self> {
         Ok(ShredderWriter {
-            image: ByteDatasetAppender::new(file.dataset(IMAGE)?)?,
+            image: ByteDatasetAppender::new(file.dataset(SAMPLE_CONTENTS)?)?,
             samples: SampleIndexWriter::open(file)?,
         })
     }

@@ -6,7 +6,7 @@ use std::fmt;
 use h5live::model::StoreFinding;
 
 /// A part of a file that is damaged.
-pub struct DamagedPart {
+pub struct NonStructureFinding {
     /// The path of the object that it belongs to, if it belongs to one.
     pub path: Option<String>,
     /// A word for the kind of fault, for programs.
@@ -15,9 +15,9 @@ pub struct DamagedPart {
     pub cause: String,
 }
 
-impl DamagedPart {
+impl NonStructureFinding {
     /// What the check of a log has found.
-    pub fn of_log(found: &StoreFinding) -> Self {
+    pub fn from_log_finding(found: &StoreFinding) -> Self {
         let mut cause = found.cause.to_string();
         let mut source = found.cause.source();
         while let Some(error) = source {
@@ -28,11 +28,11 @@ impl DamagedPart {
             }
             source = Error::source(error);
         }
-        DamagedPart { path: found.path.clone(), fault_kind: found.kind, cause }
+        NonStructureFinding { path: found.path.clone(), fault_kind: found.kind, cause }
     }
 }
 
-impl fmt::Display for DamagedPart {
+impl fmt::Display for NonStructureFinding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.path {
             Some(path) => write!(f, "{path}: {}", self.cause),

@@ -4,7 +4,7 @@
 use h5live::{Dataset, File, Location, MissingSourcePolicy, Object, WalkItem};
 use h5live_compare::block::split_into_blocks;
 
-use super::damaged_part::DamagedPart;
+use super::damaged_part::NonStructureFinding;
 use crate::error::error_with_causes;
 use crate::model::Layout;
 use crate::open;
@@ -17,8 +17,8 @@ const BLOCK_BYTES: u64 = 16 << 20;
 const MAX_DATASET_BYTES: u64 = 1 << 40;
 
 /// The datasets with elements in other files that are not there, or cannot be read, and why.
-pub fn find_datasets_with_unreadable_sources(location: &Location) -> Vec<DamagedPart> {
-    let part = |path, cause| DamagedPart { path, fault_kind: KIND, cause };
+pub fn find_datasets_with_unreadable_sources(location: &Location) -> Vec<NonStructureFinding> {
+    let part = |path, cause| NonStructureFinding { path, fault_kind: KIND, cause };
     let file = match open_file(location) {
         Ok(file) => file,
         Err(error) => return vec![part(None, error_with_causes(&error))],

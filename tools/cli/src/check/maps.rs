@@ -5,12 +5,12 @@ use std::error::Error as _;
 use h5live::{Location, Object, WalkItem};
 use h5live_map_table::MapTableError;
 
-use super::damaged_part::DamagedPart;
+use super::damaged_part::NonStructureFinding;
 use crate::open;
 
 /// The damaged maps of a file whose structures are sound. None, if the file cannot be opened: another process may write
 /// it.
-pub fn find_damaged_maps(location: &Location) -> Vec<DamagedPart> {
+pub fn find_damaged_maps(location: &Location) -> Vec<NonStructureFinding> {
     let Ok(file) = open::command_line_options().read().open(location) else { return Vec::new() };
     file.walk().filter_map(|item| item.and_then(read_pairs).err()).filter_map(damage_of).collect()
 }
@@ -24,12 +24,12 @@ fn read_pairs(item: WalkItem) -> h5live::Result<()> {
 }
 
 /// What is said of a map; other objects are the matter of the checker.
-fn damage_of(error: h5live::Error) -> Option<DamagedPart> {
+fn damage_of(error: h5live::Error) -> Option<NonStructureFinding> {
     let mut cause = error.source();
     while let Some(source) = cause {
         if source.downcast_ref::<MapTableError>().is_some() {
             let path = error.object().unwrap_or_default().to_owned();
-            return Some(DamagedPart { path: Some(path), fault_kind: "map", cause: source.to_string() });
+            return Some(NonStructureFinding { path: Some(path), fault_kind: "map", cause: source.to_string() });
         }
         cause = source.source();
     }

@@ -38,7 +38,7 @@ impl ReplayCommand {
         let path = self.file;
         let file = File::open(&path).map_err(|source| Error::Io { path: path.clone(), source })?;
         let loaded = Counterexample::load(BufReader::new(file));
-        let (trace, found) = loaded.map_err(|source| Error::Counterexample { path, source })?;
+        let (trace, found) = loaded.map_err(|source| Error::UnreadableCounterexample { path, source })?;
         let story = CounterexampleLog::new(&trace, &found);
         if let Some(path) = self.svg {
             let new = TempOutput::reserve_for(&path, self.force.replaces_file)?;

@@ -3,7 +3,7 @@
 use h5live::{Location, StoreCheckOptions, StoreCheckReport};
 use serde_json::json;
 
-use super::unverified::{UnverifiedCounts, print_unchecksummed, verdict_without_findings};
+use super::unverified::{UnverifiedCounts, print_unchecksummed_bytes, verdict_without_findings};
 use crate::counted::counted;
 use crate::error::Result;
 use crate::output::StdoutWriter;
@@ -43,8 +43,8 @@ fn print_text(
         let text = leak_text::text(leak);
         out.line(format_args!("unused: {text}; `h5live repair --reclaim` deletes it"))?;
     }
-    print_unchecksummed(out, location, report.unchecksummed_bytes.unwrap_or(0))?;
-    let unverified = UnverifiedCounts { chunks: report.unverifiable_chunks, datasets_with_data_elsewhere: 0 };
+    print_unchecksummed_bytes(out, location, report.unchecksummed_bytes.unwrap_or(0))?;
+    let unverified = UnverifiedCounts { chunks: report.unverifiable_chunks, datasets_with_unreadable_sources: 0 };
     let verdict = match report.findings.len() {
         0 => verdict_without_findings(unverified, data),
         n if report.has_max_findings() => format!("{}, the check ended there", counted(n, "finding")),

@@ -12,18 +12,18 @@ pub struct UnverifiedCounts {
     /// Chunks, heap blocks and entries of a log that went through filters.
     pub chunks: u64,
     /// Datasets whose elements lie in other files.
-    pub datasets_with_data_elsewhere: u64,
+    pub datasets_with_unreadable_sources: u64,
 }
 
 impl UnverifiedCounts {
     /// Chunks and datasets.
     pub fn count(self) -> u64 {
-        self.chunks + self.datasets_with_data_elsewhere
+        self.chunks + self.datasets_with_unreadable_sources
     }
 
     /// What is said of it in front of the other numbers.
     pub fn summary_prefix(self) -> String {
-        let parts = [("chunk", self.chunks), ("dataset", self.datasets_with_data_elsewhere)];
+        let parts = [("chunk", self.chunks), ("dataset", self.datasets_with_unreadable_sources)];
         let parts: Vec<_> =
             parts.into_iter().filter(|(_, n)| *n > 0).map(|(what, n)| counted(n, what).to_string()).collect();
         if parts.is_empty() { String::new() } else { format!("not verified: {}, ", parts.join(" and ")) }
@@ -39,7 +39,7 @@ pub fn verdict_without_findings(unverified: UnverifiedCounts, checked_data: bool
 ///
 /// # Errors
 /// [`Error::Stdout`](crate::error::Error::Stdout).
-pub fn print_unchecksummed(out: &mut StdoutWriter, whose: &dyn fmt::Display, bytes: u64) -> Result<()> {
+pub fn print_unchecksummed_bytes(out: &mut StdoutWriter, whose: &dyn fmt::Display, bytes: u64) -> Result<()> {
     if bytes == 0 {
         return Ok(());
     }

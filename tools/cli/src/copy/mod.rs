@@ -136,7 +136,7 @@ impl CopyCommand {
     /// If the file cannot be read, or the new one not be written; then there is no new file.
     pub fn run(&self) -> Result<CommandOutcome> {
         let from = open::for_reading(&self.from)?;
-        let output = NewOutput::create_for(&self.to, self.force)?;
+        let output = NewOutput::prepare_for(&self.to, self.force)?;
         let root = from.root();
         // Attributes of the root group that cannot be listed are told of when they are copied, if they may be left out.
         let large_attributes = match self.on_damage {
@@ -200,10 +200,10 @@ impl CopyCommand {
         mut copy: Copier<'a>,
         names: Option<&'a ReferencedFileNameMapper>,
     ) -> Result<Copier<'a>> {
-        copy = copy.inline_external_and_virtual(self.inline).skip_damaged(self.on_damage == OnObstacle::Skip);
+        copy = copy.inline_external_storage_and_virtual(self.inline).skip_damaged(self.on_damage == OnObstacle::Skip);
         copy = copy.skip_unsupported(self.on_unsupported == OnObstacle::Skip);
         if let Some(names) = names {
-            copy = copy.rewrite_file_names(|file_name, role| names.rename_for_copy(file_name, role));
+            copy = copy.rewrite_file_names(|file_name, role| names.rename_and_record_lost(file_name, role));
         }
         if !self.chunks.is_empty() {
             copy = copy.chunk(&self.chunks);
@@ -258,8 +258,8 @@ impl CopyCommand {
 pub(crate) fn losses(report: &CopyReport) -> Vec<String> {
     let mut lines = Vec::new();
     for dataset in &report.undecodable_chunks {
-        lines.extend(dataset.errors.iter().map(|error| format!("unverified: {error}")));
-        let more = dataset.count - dataset.errors.len() as u64;
+        lines.extend(dataset.first_errors.iter().map(|error| format!("unverified: {error}")));
+        let more = dataset.count - dataset.first_errors.len() as u64;
         if more > 0 {
             lines.push(format!("unverified: {}: {} more", dataset.path, counted(more, "chunk")));
         }
@@ -268,7 +268,7 @@ pub(crate) fn losses(report: &CopyReport) -> Vec<String> {
         let (found, expected) = (counted(*found, "byte"), counted(*expected, "byte"));
         lines.push(format!("left out: {path}: a fill value of {found} for elements of {expected}"));
     }
-    for path in &report.lossily_reencoded {
+    for path in &report.lossily_reencoded_datasets {
         let what = "its filter does not keep all values, and has encoded them once more";
         lines.push(format!("rounded again: {path}: {what}"));
     }

@@ -110,7 +110,7 @@ impl ReferencedFileNameMapper {
 
     /// The name in the copy of a file that the source calls `file_name`. Notes a name under which nothing is found any
     /// more.
-    pub fn rename_for_copy(&self, file_name: &Name, role: ReferencedFileRole) -> Name {
+    pub fn rename_and_record_lost(&self, file_name: &Name, role: ReferencedFileRole) -> Name {
         let renamed = self.moved.as_ref().map_or_else(|| file_name.clone(), |moved| moved.rebase(file_name, role));
         let is_itself = role == ReferencedFileRole::VirtualSource && file_name.as_bytes() == b".";
         // Nobody finds anything from a file in the memory of this process when this process has ended.
@@ -153,7 +153,7 @@ impl ReferencedFileNameMapper {
 fn found(base: &ResolvedLocation, name: &Name, role: ReferencedFileRole) -> Option<StoreIdentity> {
     let store_role = match role {
         ReferencedFileRole::VirtualSource => LinkedStoreRole::VirtualSource,
-        _ => LinkedStoreRole::ExternalLink,
+        _ => LinkedStoreRole::ExternalLinkOrReference,
     };
     let name = match role {
         ReferencedFileRole::VirtualSource => Name::from(first_block(name.as_str()?).as_bytes()),

@@ -24,9 +24,9 @@ pub struct MachineSample {
     /// Written to disks (sectors of 512 bytes).
     pub disk_written_sectors: u64,
     /// Received from networks (bytes).
-    pub net_received: u64,
+    pub net_received_bytes: u64,
     /// Sent to networks (bytes).
-    pub net_sent: u64,
+    pub net_sent_bytes: u64,
 }
 
 /// How busy the processors are between two samples.
@@ -52,7 +52,7 @@ impl ProcessorLoad {
 }
 
 /// The names and units of the metrics, in the order of [`MachineSample::values`].
-pub const METRICS: [(&str, &str); 10] = [
+pub const METRIC_NAMES_AND_UNITS: [(&str, &str); 10] = [
     ("cpu_busy", "ticks"),
     ("cpu_idle", "ticks"),
     ("context_switches", ""),
@@ -77,8 +77,8 @@ impl MachineSample {
             self.memory_available_kib,
             self.disk_read_sectors,
             self.disk_written_sectors,
-            self.net_received,
-            self.net_sent,
+            self.net_received_bytes,
+            self.net_sent_bytes,
         ]
     }
 
@@ -124,7 +124,7 @@ impl MachineSample {
 
     fn take_net_dev(&mut self, text: &str) {
         let cards = text.lines().filter_map(|line| line.split_once(':')).filter(|(name, _)| name.trim() != "lo");
-        (self.net_received, self.net_sent) =
+        (self.net_received_bytes, self.net_sent_bytes) =
             cards.fold((0, 0), |(received, sent), (_, rest)| (received + field(rest, 0), sent + field(rest, 8)));
     }
 }
@@ -230,7 +230,7 @@ mod tests {
         let mut sample = MachineSample::default();
         let text = "Inter-| Receive\n face |bytes\n    lo: 5 0 0 0 0 0 0 0 6 0\n  eth0:7 0 0 0 0 0 0 0 8 0\n  eth1: 70 0 0 0 0 0 0 0 80\n";
         sample.take_net_dev(text);
-        assert_eq!((sample.net_received, sample.net_sent), (77, 88));
+        assert_eq!((sample.net_received_bytes, sample.net_sent_bytes), (77, 88));
     }
 
     #[test]

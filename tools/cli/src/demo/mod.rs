@@ -16,7 +16,7 @@ use crate::error::{CommandOutcome, Error, Result};
 use crate::live::latency::{Latencies, duration_text};
 use crate::live::location;
 use crate::live::message::{TimedExtents, WorkerMessage, unix_nanos_now};
-use crate::live::processes::{interrupt_flag, stop_flag_on_stdin_eof};
+use crate::live::processes::{register_interrupt_flag, stop_flag_on_stdin_eof};
 use crate::live::reader::LiveReader;
 use crate::live::role::WorkerRole;
 use crate::live::writer_and_readers::{WriterAndReaders, row_counts_of_last_flush};
@@ -28,7 +28,7 @@ use crate::wait::seconds;
 use crate::watch::screen::Screen;
 use crate::watch::{read_raw_rows_with_first, row_count};
 
-use machine::{METRICS, MachineSampler, ProcessorLoad};
+use machine::{METRIC_NAMES_AND_UNITS, MachineSampler, ProcessorLoad};
 
 /// The dataset of the demo.
 const DATASET: &str = "machine/samples";
@@ -90,7 +90,7 @@ impl DemoCommand {
         // Its own file, at the usual place, is there to be replaced.
         let force = ForceArgs { replaces_file: self.force.replaces_file || self.file.is_none() };
         location::create_live_store(location, force, make)?;
-        let interrupted = interrupt_flag();
+        let interrupted = register_interrupt_flag();
         let rate = self.rate.to_string();
         let mut troupe = WriterAndReaders::new(location, &["demo", "--role=writer", "--rate", &rate]);
         if troupe.start_writer_await_flush().map_err(Error::Process)? {
@@ -136,7 +136,7 @@ impl DemoCommand {
                     let (_, stored) =
                         read_raw_rows_with_first(&dataset, &*dataset.spec()?, rows.saturating_sub(wanted), rows)?;
                     let mut lines = vec![format!("{}:/{DATASET}", location)];
-                    lines.extend(page.map(|page| format!("drawn at {}", page.url())));
+                    lines.extend(page.map(|page| format!("drawn at {}", page.url_with_token())));
                     lines.extend(chart::sparkline_lines(&stored, width));
                     lines.push(state);
                     screen.draw(&lines)?;
@@ -208,7 +208,7 @@ fn make(file: &File) -> Result<()> {
     let group = file.group("machine")?;
     group.set_attribute("NX_class", "NXdata")?;
     group.set_attribute("signal", "busy")?;
-    let units = METRICS.iter().filter(|(_, unit)| !unit.is_empty());
+    let units = METRIC_NAMES_AND_UNITS.iter().filter(|(_, unit)| !unit.is_empty());
     for (name, unit) in units.filter_map(|(name, unit)| Some((name, FixedStr::<8>::new(unit)?))) {
         samples.set_attribute(&format!("unit of {name}"), &unit)?;
     }
@@ -233,7 +233,7 @@ fn write(location: &Location, rate: f64, stop: &AtomicBool) -> Result<()> {
         samples.append_raw(&row::encode(index, unix_nanos_now(), &sample))?;
         let at = unix_nanos_now();
         samples.flush()?;
-        out.line(WorkerMessage::Flushed(TimedExtents { at, row_counts: vec![index + 1] }))?;
+        out.line(WorkerMessage::Flushed(TimedExtents { unix_nanos: at, row_counts: vec![index + 1] }))?;
         out.flush()?;
         if index % SAMPLES_PER_POINT == 0 {
             line.append(&[load.percent_since_last(&sample)])?;

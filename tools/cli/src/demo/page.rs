@@ -43,7 +43,7 @@ impl DemoServer {
     }
 
     /// Its address.
-    pub fn url(&self) -> &str {
+    pub fn url_with_token(&self) -> &str {
         #[cfg(feature = "serve")]
         return self.server.url_with_token();
         #[cfg(not(feature = "serve"))]

@@ -3,14 +3,15 @@
 use crate::counted::counted;
 use crate::model::{ByteOrder, CompoundMember, CompoundType, Datatype, Sign};
 
-use super::machine::{METRICS, MachineSample};
+use super::machine::{METRIC_NAMES_AND_UNITS, MachineSample};
 
 /// Bytes of a row: index, time, the metrics, check.
-pub const ROW_BYTES: usize = 8 * (METRICS.len() + 3);
+pub const ROW_BYTES: usize = 8 * (METRIC_NAMES_AND_UNITS.len() + 3);
 
 /// The type of a row: unsigned integers of 8 bytes, except for the time (ns since 1970), which is signed.
 pub fn row_datatype() -> Datatype {
-    let names = ["index", "time"].into_iter().chain(METRICS.iter().map(|(name, _)| *name)).chain(["check"]);
+    let names =
+        ["index", "time"].into_iter().chain(METRIC_NAMES_AND_UNITS.iter().map(|(name, _)| *name)).chain(["check"]);
     let member = |(i, name): (usize, &str)| {
         let sign = if name == "time" { Sign::Signed } else { Sign::Unsigned };
         CompoundMember {

@@ -28,7 +28,7 @@ const MAX_DEPTH: usize = 60;
 /// described by `errors`, in its place.
 ///
 /// # Errors
-/// [`FileProblem::TooDeep`].
+/// [`FileProblem::GroupTooDeep`].
 pub fn describe_with_error_count(group: &Group) -> Result<(Json, u64)> {
     let paths = HashMap::from([(group.id(), "/".to_owned())]);
     let described = RefCell::new(HashSet::from([group.id()]));
@@ -48,7 +48,7 @@ pub fn describe_with_error_count(group: &Group) -> Result<(Json, u64)> {
 trait Attributed {
     fn info(&self) -> h5live::Result<ObjectInfo>;
     fn attributes(&self) -> h5live::Result<Vec<Attribute>>;
-    fn names(&self) -> h5live::Result<Vec<Name>>;
+    fn attribute_names(&self) -> h5live::Result<Vec<Name>>;
     fn attribute(&self, name: &str) -> h5live::Result<Attribute>;
 }
 
@@ -63,7 +63,7 @@ macro_rules! attributed {
                 self.attributes()
             }
 
-            fn names(&self) -> h5live::Result<Vec<Name>> {
+            fn attribute_names(&self) -> h5live::Result<Vec<Name>> {
                 self.attribute_names()
             }
 
@@ -98,7 +98,7 @@ impl JsonDescriber<'_> {
         if depth > MAX_DEPTH {
             return Err(Error::UnsuitableFile {
                 path: self.file.name().into(),
-                problem: FileProblem::TooDeep(path.to_owned()),
+                problem: FileProblem::GroupTooDeep(path.to_owned()),
             });
         }
         // Objects that cannot be read are described by their errors later.
@@ -259,7 +259,7 @@ impl JsonDescriber<'_> {
 
     /// The attributes of an object, read one by one because not all can be read.
     fn attributes_one_by_one(&self, fields: &mut JsonFields, object: &impl Attributed) -> JsonFields {
-        let names = self.ok_or_add_error(fields, object.names()).unwrap_or_default();
+        let names = self.ok_or_add_error(fields, object.attribute_names()).unwrap_or_default();
         let each = names.into_iter().map(|name| {
             let mut unread = JsonFields::new();
             let read = self.ok_or_add_error(&mut unread, object.attribute(&name.to_string()));

@@ -67,7 +67,7 @@ impl<'a> ValueWriter<'a> {
         }
         let number = product(row_dims.iter().copied()).saturating_mul(column_count(datatype));
         if number > MAX_COLUMNS {
-            let problem = FileProblem::TooManyColumns { path: name.to_owned(), number, max_columns: MAX_COLUMNS };
+            let problem = FileProblem::TooManyCsvColumns { path: name.to_owned(), number, max_columns: MAX_COLUMNS };
             return Err(Error::UnsuitableFile { path: self.references.file().name().into(), problem });
         }
         let name = name.rsplit('/').find(|part| !part.is_empty()).unwrap_or("value");

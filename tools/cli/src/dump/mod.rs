@@ -13,7 +13,7 @@ use h5live::{Attribute, Dataset, File, Group, Location, Object, UntypedMap};
 use h5live_format::dump::Dump as Structure;
 
 use crate::error::{CommandOutcome, Result};
-use crate::live::processes::interrupt_flag;
+use crate::live::processes::register_interrupt_flag;
 use crate::number_arg::offset;
 use crate::object_or_attribute::ObjectOrAttribute;
 use crate::output::StdoutWriter;
@@ -91,7 +91,7 @@ impl DumpCommand {
     fn values(&self, path: &str, out: &mut StdoutWriter) -> Result<CommandOutcome> {
         // Without these, the signal ends the process at once.
         let heeds = self.follow || self.wait.is_asked();
-        let interrupted = if heeds { interrupt_flag() } else { Arc::default() };
+        let interrupted = if heeds { register_interrupt_flag() } else { Arc::default() };
         let options =
             if self.follow { open::command_line_options().swmr_read() } else { open::command_line_options().read() };
         let Some(subject) =
@@ -118,7 +118,7 @@ impl DumpCommand {
                 if self.follow {
                     let file = dataset.file().clone();
                     values::write_and_follow_rows(dataset, slices, writer, &interrupted, out)?;
-                    return Ok(watch::report_dead_writer(&self.file, &file));
+                    return Ok(watch::report_if_writer_died(&self.file, &file));
                 }
                 values::write_dataset_rows(dataset, &slices, writer, out)?;
             }
@@ -158,12 +158,12 @@ enum Subject {
 
 /// What a text means. An object may well have an @ in its name; only where there is none, an attribute is meant.
 fn subject(file: &File, text: &str) -> Result<Subject> {
-    match object_or_attribute::find(file, text)? {
+    match object_or_attribute::parse_and_find_object(file, text)? {
         ObjectOrAttribute::Object(Object::Group(group)) => Ok(Subject::Group(group)),
         ObjectOrAttribute::Object(Object::Map(map)) => Ok(Subject::Map(map)),
         ObjectOrAttribute::Object(Object::Dataset(dataset)) => Ok(Subject::Dataset(dataset)),
         ObjectOrAttribute::Object(_) => Ok(Subject::Dataset(file.dataset(text)?)),
-        ObjectOrAttribute::Attribute(object, name) => {
+        ObjectOrAttribute::AttributeName(object, name) => {
             // It may be behind an external link.
             let of = object.file().clone();
             let attribute = match (object_or_attribute::attribute(&object, &name)?, object) {

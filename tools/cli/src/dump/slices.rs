@@ -56,7 +56,7 @@ pub enum SliceBoundsError {
     },
     /// There is no such index.
     #[error("index {index} is out of range: dimension {dim} has {}", counted(*length, "element"))]
-    Index {
+    IndexOutOfBounds {
         /// The index as it was given.
         index: i64,
         /// The dimension, counted from 0.
@@ -158,7 +158,7 @@ impl DimSlice {
         match self {
             DimSlice::Index(index) => match u64::try_from(from_start(index)) {
                 Ok(low) if low < length => Ok(DimRange { low, step: 1, count: 1, is_reversed: false, is_index: true }),
-                _ => Err(SliceBoundsError::Index { index, dim, length }),
+                _ => Err(SliceBoundsError::IndexOutOfBounds { index, dim, length }),
             },
             DimSlice::Ellipsis => ALL.bind(dim, length),
             DimSlice::Range { start, stop, step } if step > 0 => {

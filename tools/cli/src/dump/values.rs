@@ -27,7 +27,7 @@ pub fn write_and_follow_rows(
     interrupted: &AtomicBool,
     out: &mut StdoutWriter,
 ) -> Result<()> {
-    let dataset = &dataset.clone().tolerate_busy_sources();
+    let dataset = &dataset.clone().ignore_busy_sources_in_extent();
     let file = dataset.file().name();
     let store_error = |source| Error::Store { file: file.into(), path: dataset.path().into(), source };
     let mut watch = dataset.file().store().watch(&[dataset.id()]).map_err(store_error)?;
@@ -48,7 +48,7 @@ pub fn write_and_follow_rows(
             }
             out.flush()
         })();
-        if watch::is_last_unless_busy(last, show)? || rest.is_none() {
+        if watch::tolerate_busy_unless_last(last, show)? || rest.is_none() {
             return Ok(());
         }
         watch.wait(watch::POLL_INTERVAL).map_err(store_error)?;
@@ -72,7 +72,7 @@ pub fn write_dataset_rows(
 
 fn bind(dataset: &Dataset, spec: &DatasetSpec, slices: &DimSlices) -> Result<Vec<DimRange>> {
     slices.bind(spec.dataspace.dims()).map_err(|fault| {
-        let problem = FileProblem::Slice { path: dataset.path().to_owned(), fault };
+        let problem = FileProblem::SliceOutOfBounds { path: dataset.path().to_owned(), fault };
         Error::UnsuitableFile { path: dataset.file().name().into(), problem }
     })
 }

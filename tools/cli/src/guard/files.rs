@@ -27,7 +27,7 @@ impl WrittenFiles {
     }
 
     /// Looks at what the process has open, and its descendants.
-    pub fn scan_open_files(&mut self, pid: u32) {
+    pub fn scan_process_tree(&mut self, pid: u32) {
         let mut processes = vec![pid];
         let mut next = 0;
         while let Some(pid) = processes.get(next).copied().filter(|_| next < MAX_PROCESSES) {
@@ -88,7 +88,7 @@ mod tests {
             WrittenFiles::from_files_and_arguments(&[at("a")], &[option.into(), at("a").into(), at("none").into()]);
         let (_read, _written) =
             (fs::File::open(at("d")).unwrap(), fs::File::options().append(true).open(at("c")).unwrap());
-        files.scan_open_files(std::process::id());
+        files.scan_process_tree(std::process::id());
         let mut all = files.existing_files();
         all.retain(|path| path.starts_with(folder.path()));
         all.sort();
@@ -101,7 +101,7 @@ mod tests {
         let file = fs::File::create(folder.path().join("of the child")).unwrap();
         let mut child = std::process::Command::new("sleep").arg("60").stdout(file).spawn().unwrap();
         let mut files = WrittenFiles::default();
-        files.scan_open_files(std::process::id());
+        files.scan_process_tree(std::process::id());
         child.kill().unwrap();
         child.wait().unwrap();
         assert_eq!(files.existing_files().iter().filter(|path| path.ends_with("of the child")).count(), 1);

@@ -118,7 +118,7 @@ fn attend(child: &mut Child, signals: &mut Signals, written: &mut WrittenFiles) 
                 let _ = kill(Pid::from_raw(pid), signal);
             }
         }
-        written.scan_open_files(child.id());
+        written.scan_process_tree(child.id());
         if let Some(status) = child.try_wait().map_err(Error::Process)? {
             return Ok(status);
         }

@@ -16,7 +16,7 @@ impl Latencies {
             return Latencies::default();
         };
         let mut before = rows(first);
-        for flush in flushes.iter().filter(|f| f.at > first.at) {
+        for flush in flushes.iter().filter(|f| f.unix_nanos > first.unix_nanos) {
             if rows(flush) <= before {
                 continue;
             }
@@ -25,7 +25,7 @@ impl Latencies {
                 later = later.get(1..).unwrap_or_default();
             }
             match later.first() {
-                Some(seen) => times.push(seen.at.saturating_sub(flush.at)),
+                Some(seen) => times.push(seen.unix_nanos.saturating_sub(flush.unix_nanos)),
                 None => break,
             }
         }
@@ -34,7 +34,7 @@ impl Latencies {
     }
 
     /// Measured times (ns).
-    pub fn from_times(times: impl IntoIterator<Item = u64>) -> Self {
+    pub fn from_nanos(times: impl IntoIterator<Item = u64>) -> Self {
         let mut times: Vec<_> = times.into_iter().collect();
         times.sort_unstable();
         Latencies(times)
@@ -42,7 +42,7 @@ impl Latencies {
 
     /// Puts the times of several readers together.
     pub fn merge(all: impl IntoIterator<Item = Latencies>) -> Self {
-        Latencies::from_times(all.into_iter().flat_map(|l| l.0))
+        Latencies::from_nanos(all.into_iter().flat_map(|l| l.0))
     }
 
     /// The number of flushes seen.
@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     fn extents(list: &[(u64, u64)]) -> Vec<TimedExtents> {
-        list.iter().map(|&(at, rows)| TimedExtents { at, row_counts: vec![rows] }).collect()
+        list.iter().map(|&(at, rows)| TimedExtents { unix_nanos: at, row_counts: vec![rows] }).collect()
     }
 
     #[test]

@@ -13,7 +13,7 @@ use crate::open;
 use crate::temp_output::ForceArgs;
 
 /// The location as an argument of another process, with its options.
-pub fn as_argument(location: &Location) -> PathBuf {
+pub fn to_argument(location: &Location) -> PathBuf {
     match location {
         Location::Path(path) => path.clone(),
         Location::Url(url) => url.text_as_path(),
@@ -32,7 +32,7 @@ pub fn create_live_store(location: &Location, force: ForceArgs, make: impl FnOnc
         let source = Box::new(OpenError::InvalidLocation(text.to_owned()));
         return Err(Error::OpenFailed { location: location.to_string(), source });
     }
-    let output = NewOutput::create_for(location, force)?;
+    let output = NewOutput::prepare_for(location, force)?;
     let file = output.create_file(open::command_line_options())?;
     make(&file)?;
     output.persist(file)
@@ -42,9 +42,9 @@ pub fn create_live_store(location: &Location, force: ForceArgs, make: impl FnOnc
 ///
 /// # Errors
 /// [`Error::OpenFailed`] that says so of another store.
-pub fn require_native(location: &Location, what: &str) -> Result<PathBuf> {
+pub fn require_new_native_file_path(location: &Location, needed_by: &str) -> Result<PathBuf> {
     open::new_native_file_path(location)?.ok_or_else(|| {
-        let source = Box::new(OpenError::InvalidLocation(format!("{what} needs a native file")));
+        let source = Box::new(OpenError::InvalidLocation(format!("{needed_by} needs a native file")));
         Error::OpenFailed { location: location.to_string(), source }
     })
 }
@@ -69,7 +69,7 @@ pub fn first_check_finding(location: &Location) -> Option<String> {
 /// What is wrong with a native file whose writer is gone, as the file checker finds it.
 pub fn first_file_check_finding(path: &Path) -> Option<String> {
     let filters = open::filter_engine();
-    let options = CheckOptions { live: true, filters: Some(&filters), ..CheckOptions::default() };
+    let options = CheckOptions { may_be_live: true, filter_engine: Some(&filters), ..CheckOptions::default() };
     match check_path_with(path, options) {
         Ok(report) => first_of(&report.findings, ToString::to_string),
         Err(error) => Some(error.to_string()),

@@ -23,7 +23,7 @@ pub enum WorkerMessage {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct TimedExtents {
     /// When: for the writer the moment at which the flush began (ns since 1970).
-    pub at: u64,
+    pub unix_nanos: u64,
     /// Rows of each dataset.
     pub row_counts: Vec<u64>,
 }
@@ -89,7 +89,7 @@ impl StressInvariant {
 impl TimedExtents {
     /// These rows at this moment.
     pub fn now(rows: Vec<u64>) -> Self {
-        TimedExtents { at: unix_nanos_now(), row_counts: rows }
+        TimedExtents { unix_nanos: unix_nanos_now(), row_counts: rows }
     }
 }
 
@@ -100,7 +100,7 @@ pub fn unix_nanos_now() -> u64 {
 
 impl fmt::Display for TimedExtents {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.at)?;
+        write!(f, "{}", self.unix_nanos)?;
         self.row_counts.iter().try_for_each(|rows| write!(f, " {rows}"))
     }
 }
@@ -147,9 +147,11 @@ fn parse(line: &str) -> Option<WorkerMessage> {
     let numbers = rest.split(' ').map(str::parse).collect::<Result<Vec<u64>, _>>().ok()?;
     match (word, numbers.as_slice()) {
         ("flushed", [at, rows @ ..]) => {
-            Some(WorkerMessage::Flushed(TimedExtents { at: *at, row_counts: rows.to_vec() }))
+            Some(WorkerMessage::Flushed(TimedExtents { unix_nanos: *at, row_counts: rows.to_vec() }))
         }
-        ("seen", [at, rows @ ..]) => Some(WorkerMessage::Seen(TimedExtents { at: *at, row_counts: rows.to_vec() })),
+        ("seen", [at, rows @ ..]) => {
+            Some(WorkerMessage::Seen(TimedExtents { unix_nanos: *at, row_counts: rows.to_vec() }))
+        }
         ("done", &[rows, rereads, refreshes, opens]) => {
             Some(WorkerMessage::Done(WorkCounts { new_rows: rows, reread_rows: rereads, refreshes, opens }))
         }
@@ -163,12 +165,12 @@ mod tests {
 
     #[test]
     fn every_message_survives_being_a_line() {
-        let extents = TimedExtents { at: 12, row_counts: vec![3, 4] };
+        let extents = TimedExtents { unix_nanos: 12, row_counts: vec![3, 4] };
         let violation = Violation { invariant: StressInvariant::WholeAppends, detail: "row 3 is fill".into() };
         for message in [
             WorkerMessage::Flushed(extents.clone()),
             WorkerMessage::Seen(extents),
-            WorkerMessage::Seen(TimedExtents { at: 1, row_counts: vec![] }),
+            WorkerMessage::Seen(TimedExtents { unix_nanos: 1, row_counts: vec![] }),
             WorkerMessage::Done(WorkCounts { new_rows: 1, reread_rows: 2, refreshes: 3, opens: 4 }),
             WorkerMessage::WriterFailed("no space is left".into()),
             WorkerMessage::Violation(violation),

@@ -22,7 +22,7 @@ pub enum ProcessEvent {
     /// A line that is no message.
     Noise(String),
     /// Its output has ended: it is gone, or about to be.
-    End,
+    OutputEnd,
 }
 
 /// A process. When its standard input ends it is to come to its own end.
@@ -76,7 +76,7 @@ impl<Name: Copy + Send + 'static> ProcessSpawner<Name> {
                     return;
                 }
             }
-            let _ = sender.send((name, ProcessEvent::End));
+            let _ = sender.send((name, ProcessEvent::OutputEnd));
         });
         Ok(Process { child, stdin })
     }
@@ -171,7 +171,7 @@ pub fn stop_flag_on_stdin_eof() -> Arc<AtomicBool> {
 }
 
 /// A flag that is set by Ctrl-C, by a polite request to end, and when the terminal is closed.
-pub fn interrupt_flag() -> Arc<AtomicBool> {
+pub fn register_interrupt_flag() -> Arc<AtomicBool> {
     let flag = Arc::new(AtomicBool::new(false));
     for signal in without_ignored_signals(&[SIGINT, SIGTERM, SIGHUP]) {
         // Without it the signal ends the process at once, which no live file suffers from.

@@ -24,13 +24,13 @@ const BLOCK_ROWS: u64 = 1024;
 const MAX_VIOLATIONS: u32 = 100;
 
 /// Checks rows: gets the number of the dataset, the first row, and the stored rows. Returns the fault.
-pub type RowCheck<'a> = &'a dyn Fn(usize, u64, &[u8]) -> Option<String>;
+pub type RowBlockCheck<'a> = &'a dyn Fn(usize, u64, &[u8]) -> Option<String>;
 
 /// A reader of some datasets of a file.
 pub struct LiveReader<'a> {
     location: Location,
     names: Vec<String>,
-    check: RowCheck<'a>,
+    check: RowBlockCheck<'a>,
     /// Rows of each dataset that were seen and right.
     known: Vec<u64>,
     work: WorkCounts,
@@ -39,13 +39,13 @@ pub struct LiveReader<'a> {
 }
 
 impl<'a> LiveReader<'a> {
-    /// A reader of the datasets `names` of the store at a location.
-    pub fn new(location: &Location, names: &[&str], check: RowCheck<'a>) -> Self {
+    /// A reader of the datasets `dataset_names` of the store at a location.
+    pub fn new(location: &Location, dataset_names: &[&str], check: RowBlockCheck<'a>) -> Self {
         LiveReader {
             location: location.clone(),
-            names: names.iter().map(|name| (*name).to_owned()).collect(),
+            names: dataset_names.iter().map(|name| (*name).to_owned()).collect(),
             check,
-            known: vec![0; names.len()],
+            known: vec![0; dataset_names.len()],
             work: WorkCounts::default(),
             violations: 0,
             out: StdoutWriter::stdout(),

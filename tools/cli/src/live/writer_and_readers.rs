@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use h5live::Location;
 
 use super::latency::Latencies;
-use super::location::as_argument;
+use super::location::to_argument;
 use super::message::{StressInvariant, TimedExtents, Violation, WorkCounts, WorkerMessage};
 use super::processes::{ExitResult, Process, ProcessEvent, ProcessSpawner};
 
@@ -65,7 +65,7 @@ pub struct WriterAndReaders {
     /// The work of the writer, once it has ended.
     pub writer_work: Option<WorkCounts>,
     /// Why the writer has stopped, if it said so.
-    pub writer_stop_reason: Option<String>,
+    pub writer_failure: Option<String>,
     /// The messages of the other program.
     pub peer_log: ReaderLog,
     /// The violations that the other program has met.
@@ -77,7 +77,7 @@ impl WriterAndReaders {
     pub fn new(location: &Location, writer_arguments: &[&str]) -> Self {
         WriterAndReaders {
             stage: ProcessSpawner::default(),
-            file: as_argument(location),
+            file: to_argument(location),
             writer: None,
             writer_arguments: writer_arguments.iter().map(|a| (*a).to_owned()).collect(),
             readers: Vec::new(),
@@ -87,7 +87,7 @@ impl WriterAndReaders {
             reader_logs: Vec::new(),
             violations: Vec::new(),
             writer_work: None,
-            writer_stop_reason: None,
+            writer_failure: None,
             peer_log: ReaderLog::default(),
             peer_violations: Vec::new(),
         }
@@ -184,11 +184,11 @@ impl WriterAndReaders {
             Participant::Writer => None,
         };
         match (event, story) {
-            (ProcessEvent::End, _) => self.open.retain(|open| *open != who),
+            (ProcessEvent::OutputEnd, _) => self.open.retain(|open| *open != who),
             (ProcessEvent::Message(WorkerMessage::Flushed(extents)), _) => self.flushes.push(extents),
             (ProcessEvent::Message(WorkerMessage::Seen(extents)), Some(story)) => story.seen.push(extents),
             (ProcessEvent::Message(WorkerMessage::Done(work)), Some(story)) => story.work = Some(work),
-            (ProcessEvent::Message(WorkerMessage::WriterFailed(why)), None) => self.writer_stop_reason = Some(why),
+            (ProcessEvent::Message(WorkerMessage::WriterFailed(why)), None) => self.writer_failure = Some(why),
             (ProcessEvent::Message(WorkerMessage::Done(work)), None) => self.writer_work = Some(work),
             (ProcessEvent::Message(WorkerMessage::Violation(violation)), _) if who == Participant::PeerReader => {
                 self.peer_violations.push(violation);
@@ -231,14 +231,14 @@ impl WriterAndReaders {
         Ok(())
     }
 
-    /// Tells the writer, and then the readers, to end, and waits for them. `expected_rows` computes the rows that must be seen
+    /// Tells the writer, and then the readers, to end, and waits for them. `expected_row_counts` computes the rows that must be seen
     /// from the flushes. A reader that has not seen all of them is a violation.
     ///
     /// # Errors
     /// An I/O error if a process is gone.
-    pub fn finish(&mut self, expected_rows: impl FnOnce(&[TimedExtents]) -> Vec<u64>) -> io::Result<()> {
+    pub fn finish(&mut self, expected_row_counts: impl FnOnce(&[TimedExtents]) -> Vec<u64>) -> io::Result<()> {
         self.end_writer()?;
-        let written = expected_rows(&self.flushes);
+        let written = expected_row_counts(&self.flushes);
         let peer = self.other.take();
         if let Some(mut peer) = peer {
             peer.close_stdin();
@@ -248,12 +248,12 @@ impl WriterAndReaders {
         self.end_readers(&written)
     }
 
-    /// Ends the readers, which must have seen `expected_rows` then, and drops them.
+    /// Ends the readers, which must have seen `expected_row_counts` then, and drops them.
     ///
     /// # Errors
     /// An I/O error if a process is gone.
-    pub fn end_readers_clear_logs(&mut self, expected_rows: &[u64]) -> io::Result<()> {
-        self.end_readers(expected_rows)?;
+    pub fn end_readers_clear_logs(&mut self, expected_row_counts: &[u64]) -> io::Result<()> {
+        self.end_readers(expected_row_counts)?;
         self.reader_logs.clear();
         Ok(())
     }

@@ -22,7 +22,7 @@ pub struct DomainListing<'a> {
 }
 
 /// Whether a location says that it is a folder: its last character, or that of its domain, is a slash.
-pub fn has_trailing_slash(location: &Location) -> bool {
+pub fn domain_has_trailing_slash(location: &Location) -> bool {
     let Location::Url(url) = location else { return false };
     let settings = url.query_settings().unwrap_or_default();
     let domain = settings.iter().find(|(name, _)| *name == "domain").map(|(_, value)| value.ends_with('/'));
@@ -30,16 +30,15 @@ pub fn has_trailing_slash(location: &Location) -> bool {
 }
 
 impl DomainListing<'_> {
-    /// Lists it; `None` if no folder of domains is there. If `is_folder_named`, the location names a folder.
+    /// Lists it; `None` if no folder of domains is there. If `prefer_folder`, the location names a folder.
     ///
     /// # Errors
     /// [`Error::OpenFailed`], and those of the output.
-    pub fn run(&self, is_folder_named: bool) -> Result<Option<CommandOutcome>> {
+    pub fn run(&self, prefer_folder: bool) -> Result<Option<CommandOutcome>> {
         if !open::is_hsds_location(self.location).unwrap_or(false) {
             return Ok(None);
         }
-        let Some(folder) = open::with_hsds_location(self.location, |at| DomainFolder::open(at, is_folder_named))?
-        else {
+        let Some(folder) = open::with_hsds_location(self.location, |at| DomainFolder::open(at, prefer_folder))? else {
             return Ok(None);
         };
         let failed = |source: h5live::model::Error| Error::OpenFailed {

@@ -73,7 +73,7 @@ impl LsCommand {
     /// As [`crate::error::Error`] says.
     pub fn run(self) -> Result<CommandOutcome> {
         #[cfg(feature = "hsds")]
-        if domains::has_trailing_slash(&self.file)
+        if domains::domain_has_trailing_slash(&self.file)
             && let Some(outcome) = self.list_domains(true)?
         {
             return Ok(outcome);

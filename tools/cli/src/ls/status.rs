@@ -27,7 +27,7 @@ impl LiveStatus {
     pub fn of(file: &File, location: &Location) -> Option<Self> {
         let is_written = matches!(file.is_live(), Ok(true));
         let found = open::command_line_options().diagnose(location);
-        let readers = found.as_ref().map(|found| found.readers.clone()).unwrap_or_default();
+        let readers = found.as_ref().map(|found| found.other_readers.clone()).unwrap_or_default();
         let holders = match found.map(|found| found.open_state) {
             Ok(FileOpenState::OpenForWriting { holders, .. }) if is_written => holders,
             Ok(FileOpenState::Abandoned { .. }) if !is_written => Vec::new(),

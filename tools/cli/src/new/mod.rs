@@ -61,7 +61,7 @@ impl NewCommand {
     }
 
     fn make(&self, json: &serde_json::Value) -> Result<CommandOutcome> {
-        let output = NewOutput::create_for(&self.file, self.force)?;
+        let output = NewOutput::prepare_for(&self.file, self.force)?;
         let place = crate::open::new_native_file_path(&self.file)?;
         if let (Some(place), false) = (&place, self.force.replaces_file) {
             build::refuse_existing_raw_files(place, json)?;

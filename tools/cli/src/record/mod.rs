@@ -16,7 +16,7 @@ use crate::conversion_args::ConversionArgs;
 use crate::counted::counted;
 use crate::error::{CommandOutcome, Error, Result, error_with_causes};
 use crate::escaped_path;
-use crate::live::processes::interrupt_flag;
+use crate::live::processes::register_interrupt_flag;
 use crate::number_arg::{at_least, integer, within};
 use crate::output::eprint_prefixed;
 
@@ -139,9 +139,9 @@ fn placed(error: h5live_recorder::Error, location: &h5live::Location) -> Error {
     let placed = |place: String, error| Error::Record { place, source: Box::new(error) };
     match error {
         h5live_recorder::Error::File(error) => Error::File(error),
-        error if error.is_of_input() => placed("standard input".to_owned(), error),
+        error if error.is_input_at_fault() => placed("standard input".to_owned(), error),
         error @ h5live_recorder::Error::Dataset(_) => placed(location.to_string(), error),
-        other => Error::RecordSetup(Box::new(other)),
+        other => Error::RecordWithoutPlace(Box::new(other)),
     }
 }
 
@@ -167,7 +167,7 @@ impl RecordCommand {
     /// # Errors
     /// As [`crate::error::Error`] says; all rows before the error are in the file.
     pub fn run(self) -> Result<CommandOutcome> {
-        let interrupted = interrupt_flag();
+        let interrupted = register_interrupt_flag();
         let options = self.options()?;
         let mirror = self.mirror.prepare_mirror(&self.file, &self.path)?;
         let file = RecordedFile::open_or_create(&self.file)?;
@@ -181,7 +181,7 @@ impl RecordCommand {
             }
         };
         mirror.iter().for_each(Mirror::start);
-        let RecordingResult { summary, ended } = recorder.record(std::io::stdin(), &interrupted);
+        let RecordingResult { summary, outcome: ended } = recorder.record(std::io::stdin(), &interrupted);
         let CloseReport { kept_rows: kept, no_rows_outcome: unused, close_result: closed } =
             file.close_and_remove_if_unused(&summary);
         console.finish_and_clear();
@@ -247,11 +247,11 @@ impl RecordCommand {
         Ok(RecordOptions {
             format,
             csv,
-            frames: frames.transpose().map_err(|error| Error::RecordSetup(Box::new(error)))?,
+            frames: frames.transpose().map_err(|error| Error::RecordWithoutPlace(Box::new(error)))?,
             new_keys: match self.on_new_key {
-                NewKeysArg::Error => NewKeyPolicy::Error,
+                NewKeysArg::Error => NewKeyPolicy::ErrorAfterFirstRows,
                 NewKeysArg::Ignore => NewKeyPolicy::Ignore,
-                NewKeysArg::Dataset => NewKeyPolicy::Dataset,
+                NewKeysArg::Dataset => NewKeyPolicy::DatasetPerKey,
             },
             may_have_units_row: !self.no_units,
             integer_for_empty: self.empty,
@@ -260,7 +260,7 @@ impl RecordCommand {
             fixed_text_bytes: self.str_width,
             conversion: self.lossy.conversion(),
             on_error: self.on_error.clone(),
-            flush: FlushPolicy { rows: self.every, ..FlushPolicy::default() },
+            flush: FlushPolicy { max_unflushed_rows: self.every, ..FlushPolicy::default() },
             layout: RecordLayout { chunk_rows: self.chunk, deflate: self.deflate },
         })
     }
@@ -272,26 +272,30 @@ impl RecordCommand {
         stopped: Option<&RefusedRow>,
         mirrored: Option<&MirrorReport>,
     ) -> Result<()> {
-        if recorded.refused > 0 || stopped.is_some() {
-            let refused = counted(recorded.refused, "row");
+        if recorded.skipped_or_rejected_rows > 0 || stopped.is_some() {
+            let refused = counted(recorded.skipped_or_rejected_rows, "row");
             let left = match &self.on_error {
-                _ if recorded.refused == 0 => String::new(),
+                _ if recorded.skipped_or_rejected_rows == 0 => String::new(),
                 OnError::RejectTo(path) => format!(", {refused} rejected to {}", path.display()),
                 _ => format!(", {refused} skipped"),
             };
             let stopped = stopped.map(|refused| format!(", stopped at row {}", refused.row_number)).unwrap_or_default();
-            eprint_prefixed(format_args!("{}: {} stored{left}{stopped}", self.file, counted(recorded.accepted, "row")));
+            eprint_prefixed(format_args!(
+                "{}: {} stored{left}{stopped}",
+                self.file,
+                counted(recorded.accepted_rows, "row")
+            ));
         }
         mirrored.iter().for_each(eprint_prefixed);
         if self.json {
             let mut summary = serde_json::Map::new();
             summary.insert("file".to_owned(), self.file.to_string().into());
             summary.insert("path".to_owned(), self.path.clone().into());
-            summary.insert("rows".to_owned(), recorded.accepted.into());
-            if recorded.refused > 0 {
+            summary.insert("rows".to_owned(), recorded.accepted_rows.into());
+            if recorded.skipped_or_rejected_rows > 0 {
                 let is_rejected = matches!(self.on_error, OnError::RejectTo(_));
                 let name = if is_rejected { "rejected" } else { "skipped" };
-                summary.insert(name.to_owned(), recorded.refused.into());
+                summary.insert(name.to_owned(), recorded.skipped_or_rejected_rows.into());
             }
             if let Some(refused) = stopped {
                 summary.insert("stopped_at".to_owned(), refused.row_number.into());

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use h5live::{File, Location, StoreErrorKind};
-use h5live_log::local_multi_writer_files::is_multi_writer;
+use h5live_log::local_multi_writer_files::has_multi_writer_files;
 use h5live_recorder::{NoRowsDatasetOutcome, RecordSummary};
 
 use crate::error::Result;
@@ -82,7 +82,7 @@ impl RecordedFile {
             Some(NoRowsDatasetOutcome::Removed) => NoRowsOutcome::DatasetRemoved,
             Some(NoRowsDatasetOutcome::Kept) | None => {
                 let closed = self.file.close();
-                let kept = if closed.is_ok() { recorded.dataset_growth } else { recorded.flushed };
+                let kept = if closed.is_ok() { recorded.dataset_row_growth } else { recorded.flushed_rows };
                 let unused = recorded.no_rows_outcome.map(|_| NoRowsOutcome::DatasetKept);
                 return CloseReport {
                     kept_rows: kept,
@@ -108,7 +108,7 @@ impl RecordedFile {
         self.file.close()?;
         let path = if self.is_new && is_empty { crate::open::any_file_path(&self.location)? } else { None };
         // Others may have joined a log.
-        let path = path.filter(|path| !is_multi_writer(path));
+        let path = path.filter(|path| !has_multi_writer_files(path));
         // If somebody else has opened it meanwhile, it stays.
         let claim = |path: PathBuf| Some((h5live_output::claim_existing_file(&path, true).ok()??, path));
         Ok(path.and_then(claim).is_some_and(|(_claimed, path)| std::fs::remove_file(path).is_ok()))

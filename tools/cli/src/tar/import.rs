@@ -168,7 +168,7 @@ impl TarImportArgs {
         };
         if path.symlink_metadata().is_ok() {
             if !self.force.replaces_file {
-                return Err(Error::Exists { path });
+                return Err(Error::FileExists { path });
             }
             // A file that a process writes cannot be opened so.
             open::command_line_options().write().open(&*path)?.close()?;

@@ -51,7 +51,7 @@ impl TarMergeImportsArgs {
             None => import_layout_kind(first.file())?,
         };
         let options = ImportOptions { layout, on_collision: self.on_collision, ..ImportOptions::default() };
-        let output = NewOutput::create_for(&self.to, self.force)?;
+        let output = NewOutput::prepare_for(&self.to, self.force)?;
         let to = open_new(&output)?;
         drop(Importer::create(&to, options)?);
         let bar = progress::counter("entry");
@@ -84,7 +84,7 @@ impl TarMergeImportsArgs {
         });
         let from = from.collect::<Result<Vec<_>>>()?;
         let merge = VirtualMerge::of(from)?;
-        let output = NewOutput::create_for(&self.to, self.force)?;
+        let output = NewOutput::prepare_for(&self.to, self.force)?;
         let file = open_new(&output)?;
         let made = merge.write(&file, true)?;
         output.persist(file)?;

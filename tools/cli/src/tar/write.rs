@@ -29,7 +29,7 @@ pub fn export(
     };
     let failed = |source| Error::Io { path: path.clone(), source };
     if !force.replaces_file && path.symlink_metadata().is_ok() {
-        return Err(Error::Exists { path });
+        return Err(Error::FileExists { path });
     }
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(format!(".{}.exporting", std::process::id()));
@@ -66,7 +66,7 @@ pub fn cat(
             _ => path.clone().into_bytes(),
         };
         let contents = archive.read_by_name(&name)?;
-        match archive.find(&name)? {
+        match archive.find_sample(&name)? {
             Some(sample) => write(sample, contents, path)?,
             None => write(u64::MAX, contents, path)?,
         }
@@ -80,7 +80,7 @@ pub fn cat(
 
 /// Whether a file of the archive has this name, also one without contents.
 fn has_name(archive: &Archive, name: &[u8]) -> Result<bool> {
-    Ok(archive.find(name)?.is_some() || archive.read_by_name(name).is_ok())
+    Ok(archive.find_sample(name)?.is_some() || archive.read_by_name(name).is_ok())
 }
 
 pub fn extract(

@@ -19,14 +19,16 @@ pub enum Chart {
     /// A line of blocks across the newest row.
     SparklineAcrossNewestRow,
     /// The newest row as an image of this many rows and columns.
-    Image(usize, usize),
+    ImageOfNewestRow(usize, usize),
 }
 
 impl Chart {
     /// The picture that suits a dataset.
     pub fn for_spec(spec: &DatasetSpec) -> Chart {
         match spec.dataspace.dims() {
-            [_, .., rows, columns] if is_number(&spec.datatype) => Chart::Image(*rows as usize, *columns as usize),
+            [_, .., rows, columns] if is_number(&spec.datatype) => {
+                Chart::ImageOfNewestRow(*rows as usize, *columns as usize)
+            }
             [_, columns] if is_number(&spec.datatype) && *columns > 8 => Chart::SparklineAcrossNewestRow,
             _ => Chart::SparklinesOverRows,
         }
@@ -36,7 +38,7 @@ impl Chart {
     pub fn rows_needed(self, width: usize) -> u64 {
         match self {
             Chart::SparklinesOverRows => width as u64 * 4,
-            Chart::SparklineAcrossNewestRow | Chart::Image(..) => 1,
+            Chart::SparklineAcrossNewestRow | Chart::ImageOfNewestRow(..) => 1,
         }
     }
 
@@ -47,7 +49,7 @@ impl Chart {
         match self {
             Chart::SparklinesOverRows => lines(datatype, elements_per_row, rows, width),
             Chart::SparklineAcrossNewestRow => vec![sparkline(&numbers(datatype, newest), width)],
-            Chart::Image(rows, columns) => {
+            Chart::ImageOfNewestRow(rows, columns) => {
                 // Of a row of several images, the first.
                 let pixels = numbers(
                     datatype,
@@ -136,7 +138,7 @@ mod tests {
         assert_eq!(Chart::for_spec(&spec(u8_type(), &[5])), Chart::SparklinesOverRows);
         assert_eq!(Chart::for_spec(&spec(u8_type(), &[5, 3])), Chart::SparklinesOverRows);
         assert_eq!(Chart::for_spec(&spec(u8_type(), &[5, 64])), Chart::SparklineAcrossNewestRow);
-        assert_eq!(Chart::for_spec(&spec(u8_type(), &[5, 2, 64])), Chart::Image(2, 64));
+        assert_eq!(Chart::for_spec(&spec(u8_type(), &[5, 2, 64])), Chart::ImageOfNewestRow(2, 64));
         assert_eq!(Chart::for_spec(&spec(u8_type(), &[])), Chart::SparklinesOverRows);
     }
 
@@ -152,14 +154,14 @@ mod tests {
 
     #[test]
     fn frames_are_drawn_with_their_range() {
-        let lines = Chart::Image(2, 2).draw(&u8_type(), 4, &[9, 9, 9, 9, 0, 1, 2, 3], 40);
+        let lines = Chart::ImageOfNewestRow(2, 2).draw(&u8_type(), 4, &[9, 9, 9, 9, 0, 1, 2, 3], 40);
         assert_eq!(lines.len(), 2);
         assert_eq!(lines[1], "2 x 2 pixels from 0 (dark) to 3 (light)");
     }
 
     #[test]
     fn nothing_is_drawn_of_nothing() {
-        assert_eq!(Chart::Image(2, 2).draw(&u8_type(), 4, &[], 40), Vec::<String>::new());
+        assert_eq!(Chart::ImageOfNewestRow(2, 2).draw(&u8_type(), 4, &[], 40), Vec::<String>::new());
         assert_eq!(Chart::SparklineAcrossNewestRow.draw(&u8_type(), 4, &[], 40), [""]);
     }
 

@@ -15,7 +15,7 @@ use h5live::{Dataset, File, FileOpenState, Location, Object};
 use crate::counted::counted;
 use crate::error::{CommandOutcome, Error, Result};
 use crate::escaped_path;
-use crate::live::processes::interrupt_flag;
+use crate::live::processes::register_interrupt_flag;
 use crate::model::{DatasetSpec, Selection, Store};
 use crate::number_arg::at_least;
 use crate::output::StdoutWriter;
@@ -73,12 +73,12 @@ impl WatchCommand {
     /// # Errors
     /// As [`crate::error::Error`] says.
     pub fn run(self) -> Result<CommandOutcome> {
-        let interrupted = interrupt_flag();
+        let interrupted = register_interrupt_flag();
         let options = crate::open::command_line_options().swmr_read().recover(self.recover);
         let dataset = self.wait.open_and_find_waiting(&self.file, &self.path, &interrupted, options, &|file| {
             match escaped_path::object_at_maybe_escaped_path(file, &self.path)? {
-                (Object::Dataset(dataset), _) => Ok(dataset.tolerate_busy_sources()),
-                _ => Ok(file.dataset(&self.path)?.tolerate_busy_sources()),
+                (Object::Dataset(dataset), _) => Ok(dataset.ignore_busy_sources_in_extent()),
+                _ => Ok(file.dataset(&self.path)?.ignore_busy_sources_in_extent()),
             }
         })?;
         let Some(dataset) = dataset else { return Ok(CommandOutcome::INTERRUPTED) };
@@ -91,7 +91,7 @@ impl WatchCommand {
         if self.stats {
             eprintln!("{}", stats::text(&dataset.file().stats()));
         }
-        Ok(report_dead_writer(&self.file, dataset.file()))
+        Ok(report_if_writer_died(&self.file, dataset.file()))
     }
 
     fn rows_as_json(&self, dataset: &Dataset, until: Option<Instant>, interrupted: &AtomicBool) -> Result<()> {
@@ -102,7 +102,7 @@ impl WatchCommand {
         let mut watch = watch.map_err(store_error)?;
         loop {
             let last = should_stop_following(dataset, until, interrupted);
-            if is_last_unless_busy(last, new_rows_as_json(dataset, &mut next, &mut out))? {
+            if tolerate_busy_unless_last(last, new_rows_as_json(dataset, &mut next, &mut out))? {
                 return Ok(());
             }
             watch.wait(POLL_INTERVAL).map_err(store_error)?;
@@ -129,7 +129,7 @@ impl WatchCommand {
         loop {
             let next = Instant::now() + Duration::from_secs_f64(self.interval);
             let last = should_stop_following(dataset, until, interrupted);
-            if is_last_unless_busy(last, draw())? {
+            if tolerate_busy_unless_last(last, draw())? {
                 return Ok(());
             }
             // In small steps, so that the end is seen soon.
@@ -184,7 +184,7 @@ pub fn should_stop_following(dataset: &Dataset, until: Option<Instant>, interrup
 }
 
 /// Says on standard error if the writer has died instead of closing the file, which `followed` has followed.
-pub fn report_dead_writer(location: &Location, followed: &File) -> CommandOutcome {
+pub fn report_if_writer_died(location: &Location, followed: &File) -> CommandOutcome {
     let mut found = crate::open::command_line_options().diagnose(location).map(|found| found.open_state);
     // Some stores tell only those who have followed their writer.
     if matches!(followed.store().is_abandoned(), Ok(true)) {
@@ -213,7 +213,7 @@ pub fn report_dead_writer(location: &Location, followed: &File) -> CommandOutcom
 
 /// Whether the look was the last one. A change of the file by another program is reported after everything that could
 /// still be shown. A source whose writer lets nobody read it yet is waited for.
-pub fn is_last_unless_busy(last: Result<bool>, shown: Result<()>) -> Result<bool> {
+pub fn tolerate_busy_unless_last(last: Result<bool>, shown: Result<()>) -> Result<bool> {
     let last = last?;
     match shown {
         Err(Error::File(error)) if error.is_in_use() && !last => Ok(false),

@@ -70,7 +70,7 @@ impl Listing {
             if let (Layout::Virtual(_), Ok(Object::Dataset(dataset))) =
                 (&spec.layout, file.root().object_by_id(*id, ""))
                 // Sources that cannot be read yet are a matter of who reads elements.
-                && let Ok(resolved) = dataset.tolerate_busy_sources().spec()
+                && let Ok(resolved) = dataset.ignore_busy_sources_in_extent().spec()
             {
                 **spec = (*resolved).clone();
             }

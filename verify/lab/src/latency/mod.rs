@@ -98,7 +98,8 @@ impl Latency {
 
     /// Starts the processes and gathers what the readers say.
     fn coordinate(&self, location: &Location) -> Result<Vec<LatencyReport>> {
-        let with_path = |python| -> Result<_> { Ok((python, location::require_native(location, "--h5py")?)) };
+        let with_path =
+            |python| -> Result<_> { Ok((python, location::require_new_native_file_path(location, "--h5py")?)) };
         let h5py = self.h5py.as_ref().map(with_path).transpose()?;
         location::create_live_store(location, self.force, |file| {
             file.new_dataset::<u64>().unlimited_rows(&[]).chunk_shape(&[1024]).create(DATASET)?;
@@ -109,7 +110,7 @@ impl Latency {
         let role = |role: &str| {
             let mut command = Command::new(&program);
             command.args(["latency", "--role", role, "--rate", &numbers[0], "--seconds", &numbers[1], "--"]);
-            command.arg(location::as_argument(location));
+            command.arg(location::to_argument(location));
             command
         };
         let mut writer = LatencyWorker::start(role("writer"))?;
@@ -123,7 +124,7 @@ impl Latency {
         let reports = readers.iter_mut().map(|(name, reader)| {
             let times = reader.line()?;
             let times = times.split_whitespace().filter_map(|word| word.parse().ok());
-            Ok(LatencyReport { reader: name, expected: self.rows(), late: Latencies::from_times(times) })
+            Ok(LatencyReport { reader: name, expected: self.rows(), late: Latencies::from_nanos(times) })
         });
         reports.collect()
     }

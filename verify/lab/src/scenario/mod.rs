@@ -16,7 +16,7 @@ use h5live_cli::error::error_with_causes;
 use h5live_cli::error::{CommandOutcome, Error, Result};
 use h5live_cli::live::location;
 use h5live_cli::live::message::{StressInvariant, TimedExtents, Violation, WorkCounts, WorkerMessage};
-use h5live_cli::live::processes::{interrupt_flag, stop_flag_on_stdin_eof};
+use h5live_cli::live::processes::{register_interrupt_flag, stop_flag_on_stdin_eof};
 use h5live_cli::live::role::WorkerRole;
 use h5live_cli::live::writer_and_readers::{WriterAndReaders, row_counts_of_last_flush};
 use h5live_cli::number_arg::at_least;
@@ -149,7 +149,9 @@ impl Scenario {
         {
             clean &= match name.scene() {
                 Some(scene) => self.play(*name, &*scene, &location)?,
-                None => self.play_cells(*name, &location::require_native(&location, &cell::name(*name))?)?,
+                None => {
+                    self.play_cells(*name, &location::require_new_native_file_path(&location, &cell::name(*name))?)?
+                }
             };
         }
         if let Some(scratch) = scratch.filter(|_| !clean) {
@@ -172,7 +174,7 @@ impl Scenario {
                 troupe.start_reader(&["scenario", "--role=reader", &word]).map_err(Error::Process)?;
             }
         }
-        let interrupted = interrupt_flag();
+        let interrupted = register_interrupt_flag();
         let until = Instant::now() + Duration::from_secs_f64(self.seconds);
         while Instant::now() < until && !interrupted.load(Ordering::Acquire) {
             troupe.collect_events_for(Duration::from_millis(20).min(until.saturating_duration_since(Instant::now())));
@@ -204,7 +206,7 @@ impl Scenario {
         let choice = matrix::MatrixArgs::of(&indexes, name.work(), cell::FilterChoice::None, cell::ElementKind::Fixed);
         let length = Duration::from_secs_f64(self.seconds / indexes.len() as f64);
         let terms = matrix::terms::MatrixTerms { readers: self.readers, length, seed: 1, rate: None, stall: None };
-        let rows = choice.coordinate(path, &terms, &interrupt_flag(), |_, _| Ok(()))?;
+        let rows = choice.coordinate(path, &terms, &register_interrupt_flag(), |_, _| Ok(()))?;
         let mut out = StdoutWriter::stdout();
         let (mut elements, mut looks, mut violations) = (0, 0, Vec::new());
         for row in &rows {

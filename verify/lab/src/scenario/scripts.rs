@@ -195,7 +195,7 @@ pub struct VirtualDataset;
 const SOURCES: u64 = 3;
 
 fn source_path(location: &Location, n: u64) -> Result<PathBuf> {
-    let path = location::require_native(location, "a virtual dataset with sources in other files")?;
+    let path = location::require_new_native_file_path(location, "a virtual dataset with sources in other files")?;
     Ok(path.with_extension(format!("source-{n}.h5")))
 }
 

@@ -18,7 +18,7 @@ use h5live_cli::counted::counted;
 use h5live_cli::error::{CommandOutcome, Error, Result};
 use h5live_cli::live::location;
 use h5live_cli::live::message::StressInvariant;
-use h5live_cli::live::processes::{interrupt_flag, stop_flag_on_stdin_eof};
+use h5live_cli::live::processes::{register_interrupt_flag, stop_flag_on_stdin_eof};
 use h5live_cli::live::reader::LiveReader;
 use h5live_cli::live::role::WorkerRole;
 use h5live_cli::live::writer_and_readers::{WriterAndReaders, row_counts_of_last_flush};
@@ -189,9 +189,9 @@ impl Stress {
         let location = self.location();
         match () {
             () if self.log => open::require_any_file_path(&location).map(Some),
-            () if self.names => location::require_native(&location, "--names").map(Some),
+            () if self.names => location::require_new_native_file_path(&location, "--names").map(Some),
             () if self.matrix.is_made() || self.matrix.ends_badly() => {
-                location::require_native(&location, "a cell of the matrix").map(Some)
+                location::require_new_native_file_path(&location, "a cell of the matrix").map(Some)
             }
             () => Ok(None),
         }
@@ -223,7 +223,7 @@ impl Stress {
             out.flush()?;
         }
         let mut clean = true;
-        let rows = self.matrix.coordinate(base, &self.terms(), &interrupt_flag(), |row, path| {
+        let rows = self.matrix.coordinate(base, &self.terms(), &register_interrupt_flag(), |row, path| {
             if self.json {
                 out.line(row.json())?
             } else {
@@ -246,7 +246,7 @@ impl Stress {
     /// Kills writers of attributes and links.
     fn kill_writers_of_names(&self, path: &Path) -> Result<CommandOutcome> {
         let mut peer = self.matrix.start_peer()?;
-        let found = names::kill(path, self.seed, self.matrix.kills(), peer.as_mut(), &interrupt_flag())?;
+        let found = names::kill(path, self.seed, self.matrix.kills(), peer.as_mut(), &register_interrupt_flag())?;
         let mut out = StdoutWriter::stdout();
         out.line(&found)?;
         out.flush()?;
@@ -257,7 +257,7 @@ impl Stress {
 
     /// Kills writers that have joined a log.
     fn kill_joined_writers(&self, path: &Path) -> Result<CommandOutcome> {
-        let found = joined::kill(path, self.seed, self.matrix.kills(), &interrupt_flag())?;
+        let found = joined::kill(path, self.seed, self.matrix.kills(), &register_interrupt_flag())?;
         let mut out = StdoutWriter::stdout();
         out.line(&found)?;
         out.flush()?;
@@ -272,7 +272,7 @@ impl Stress {
             out.flush()?;
         }
         let (mut lives, mut cut, mut steps, mut violations) = (0, 0, 0, 0);
-        self.matrix.end_badly(base, &self.terms(), &interrupt_flag(), |row, path| {
+        self.matrix.end_badly(base, &self.terms(), &register_interrupt_flag(), |row, path| {
             lives += row.lives;
             cut += row.cut;
             steps += row.steps;
@@ -309,7 +309,7 @@ impl Stress {
     /// Starts the processes, kills the writer now and then if asked to, and gathers the messages.
     fn coordinate(&self, location: &Location) -> Result<StressReport> {
         location::create_live_store(location, self.force, writer::make_datasets)?;
-        let interrupted = interrupt_flag();
+        let interrupted = register_interrupt_flag();
         let (seed, rate) = (self.seed.to_string(), self.rate().to_string());
         let mut troupe =
             WriterAndReaders::new(location, &["stress", "--role=writer", "--seed", &seed, "--rate", &rate]);
@@ -407,7 +407,7 @@ impl Stress {
             .arg("-c")
             .arg(format!("{command} \"$@\""))
             .arg("sh")
-            .arg(location::as_argument(location))
+            .arg(location::to_argument(location))
             .arg(self.seed.to_string());
         let output = match shell.args(flushed.iter().map(u64::to_string)).stdin(Stdio::null()).output() {
             Ok(output) if output.status.success() => return None,

@@ -62,7 +62,7 @@ pub fn run(location: &Location, seed: u64, flushes_per_second: f64, stop: &Atomi
         } else {
             datasets.iter().try_for_each(Dataset::flush)?
         }
-        out.line(WorkerMessage::Flushed(TimedExtents { at, row_counts: rows.clone() }))?;
+        out.line(WorkerMessage::Flushed(TimedExtents { unix_nanos: at, row_counts: rows.clone() }))?;
         out.flush()?;
         next += pause;
         thread::sleep(next.saturating_duration_since(Instant::now()));

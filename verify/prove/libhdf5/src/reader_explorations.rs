@@ -139,7 +139,7 @@ impl ExplorationJob {
         let file = tempfile::NamedTempFile::new().expect("a temporary file can be made");
         virtual_file::serve_file(file.as_file()).expect("the file is there");
         let path = CString::new(file.path().as_os_str().as_bytes()).expect("a path has no zeros");
-        let bounds = ExploreBounds { start: workload.start, tearing, threads: 1, ..ExploreBounds::default() };
+        let bounds = ExploreBounds { start_prefix: workload.start, tearing, threads: 1, ..ExploreBounds::default() };
         let bounds = ExploreBounds { merges_schedules: self.shown != WriteGranularity::Many, ..bounds };
         let began = Instant::now();
         let (mut explored, mut moves) = (ExploreReport::default(), None);
@@ -151,10 +151,11 @@ impl ExplorationJob {
                 WriteGranularity::Many => explore_by_moves(&workload, &bounds, limit, &follower),
                 _ => explore_within_limit(&workload, &bounds, limit, &follower),
             };
-            if found.violation_count > 0 || found.schedules > explored.schedules {
+            if found.violation_count > 0 || found.schedule_count > explored.schedule_count {
                 (explored, moves, passes) = (found, reached, more);
             }
-            let is_enough = explored.violation_count > 0 || explored.schedules >= MIN_SCHEDULES || more >= MAX_PASSES;
+            let is_enough =
+                explored.violation_count > 0 || explored.schedule_count >= MIN_SCHEDULES || more >= MAX_PASSES;
             if self.shown != WriteGranularity::Many || is_enough || began.elapsed() >= self.limit {
                 break;
             }
@@ -165,12 +166,12 @@ impl ExplorationJob {
             library.version(),
             self.shown.name(),
             workload.trace.len() - workload.start,
-            explored.schedules,
-            explored.states,
+            explored.schedule_count,
+            explored.state_count,
             explored.violation_count,
             if explored.is_exhaustive { "yes" } else { "no" },
             moves.map_or("all".into(), |moves| moves.to_string()),
-            explored.schedules as f64 / explored.elapsed.as_secs_f64(),
+            explored.schedule_count as f64 / explored.elapsed.as_secs_f64(),
         );
         if self.shown == WriteGranularity::Broken {
             println!("    {}", if explored.violation_count > 0 { "found out, as it must be" } else { "NOT FOUND OUT" });
@@ -205,8 +206,8 @@ fn explore_by_moves(
             ..bounds.clone()
         };
         let found = explore_schedules(&workload.trace, &bounds, &|view| follower.run(view));
-        let is_last = !found.is_exhaustive || found.schedules == largest.schedules;
-        if found.violation_count > 0 || found.schedules > largest.schedules {
+        let is_last = !found.is_exhaustive || found.schedule_count == largest.schedule_count;
+        if found.violation_count > 0 || found.schedule_count > largest.schedule_count {
             (largest, reached) = (found, moves);
         }
         if is_last || largest.violation_count > 0 {

@@ -392,7 +392,7 @@ fn explore_reader(
     story: bool,
 ) -> bool {
     let (busy, excused) = (FlushIntervals::new(workload), AtomicU64::new(0));
-    let bounds = ExploreBounds { start: workload.start, ..bounds };
+    let bounds = ExploreBounds { start_prefix: workload.start, ..bounds };
     let explored = reader.with_reader(workload, passes, |run| {
         explore_schedules(&workload.trace, &bounds, &|view: &Arc<ReaderView>| -> Verdict {
             let verdict = run(view);
@@ -411,12 +411,12 @@ fn explore_reader(
         reader.name(),
         if bounds.tearing == AllowedTears::NONE { "whole" } else { "torn" },
         workload.trace.len() - workload.start,
-        explored.schedules,
-        explored.states,
+        explored.schedule_count,
+        explored.state_count,
         excused.load(Relaxed),
         explored.violation_count,
         if explored.is_exhaustive { "yes" } else { "no" },
-        explored.schedules as f64 / explored.elapsed.as_secs_f64(),
+        explored.schedule_count as f64 / explored.elapsed.as_secs_f64(),
     );
     if let (Some(what), 1..) = (case.structure_written_early, excused.load(Relaxed)) {
         println!("    early: {what}");

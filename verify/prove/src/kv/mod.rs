@@ -57,7 +57,7 @@ fn open(engine: impl Engine + 'static, mode: Mode) -> Result<File, String> {
         root: ObjectSpec::group(),
         durability: DurabilitySupport::Always,
         max_allocation: AllocationLimit::default(),
-        unfilter: Arc::new(NoFilters),
+        filter_engine: Arc::new(NoFilters),
         max_uncommitted_bytes: KvOpenRequest::DEFAULT_MAX_UNCOMMITTED_BYTES,
         blob_id_seed: SESSIONS.fetch_add(1, Ordering::Relaxed),
         checksum_new_container: true,

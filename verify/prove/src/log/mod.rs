@@ -7,7 +7,9 @@ mod workloads;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use h5live_checker::crash::{CrashBounds, CrashReport, CrashedDisk, ExpectedPrefix, explore_crashes};
+use h5live_checker::crash::{
+    CrashExploreBounds, CrashExploreReport, CrashedDisk, ExpectedPrefixRange, explore_crashes,
+};
 use h5live_checker::schedule::{AllowedTears, ExploreBounds, ExploreReport, ReaderView, explore_schedules};
 use h5live_log::LogMutant;
 
@@ -60,12 +62,12 @@ impl LogReport {
     fn add_schedules(&mut self, found: ExploreReport) {
         let fault =
             found.violations.first().map(|bad| format!("after {} moves: {}", bad.writer_move_count(), bad.fault));
-        self.add(found.schedules, found.violation_count, found.is_exhaustive, fault);
+        self.add(found.schedule_count, found.violation_count, found.is_exhaustive, fault);
     }
 
-    fn add_crashes(&mut self, found: CrashReport) {
+    fn add_crashes(&mut self, found: CrashExploreReport) {
         let fault = found.violations.first().map(|bad| format!("{} ({:?})", bad.fault, bad.survivors));
-        self.add(found.states, found.violation_count, found.is_exhaustive, fault);
+        self.add(found.checked_state_count, found.violation_count, found.is_exhaustive, fault);
     }
 }
 
@@ -104,7 +106,7 @@ fn schedules(
 ) -> ExploreReport {
     let Effort { threads, time, runs, moves } = effort;
     let bounds = ExploreBounds {
-        start: workload.start,
+        start_prefix: workload.start,
         threads,
         time_limit: time,
         max_runs: runs,
@@ -115,9 +117,9 @@ fn schedules(
     explore_schedules(&workload.trace, &bounds, &|view: &Arc<ReaderView>| follow(workload, view, looks, sight))
 }
 
-fn crashes(workload: &LogWorkload, bounds: CrashBounds) -> CrashReport {
-    let bounds = CrashBounds { start: workload.start, max_recovery_crashes: 0, ..bounds };
-    let recovery = |disk: &Arc<CrashedDisk>, expected: &ExpectedPrefix| recover(workload, disk, expected);
+fn crashes(workload: &LogWorkload, bounds: CrashExploreBounds) -> CrashExploreReport {
+    let bounds = CrashExploreBounds { start_prefix: workload.start, max_recovery_crashes: 0, ..bounds };
+    let recovery = |disk: &Arc<CrashedDisk>, expected: &ExpectedPrefixRange| recover(workload, disk, expected);
     explore_crashes(&workload.trace, &bounds, &recovery)
 }
 
@@ -238,7 +240,7 @@ impl LogPart {
         let effort = Effort { moves: self.moves(), ..effort };
         // The states after a crash are few: time is no bound.
         let (threads, limit) = (effort.threads, effort.time.unwrap_or(CRASH_TIME));
-        let torn = AllowedTears { max_torn_positions: 1, ..AllowedTears::cut_at_multiples_of(512) };
+        let torn = AllowedTears { max_torn_positions_per_run: 1, ..AllowedTears::cut_at_multiples_of(512) };
         let mut look_at_little = |looks: Looks| {
             let sights = Sight::small(workload);
             let effort = Effort { time: effort.time.map(|time| time / sights.len() as u32), ..effort };

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use h5live_cache::Storage;
-use h5live_checker::crash::{CrashedDisk, ExpectedPrefix};
+use h5live_checker::crash::{CrashedDisk, ExpectedPrefixRange};
 use h5live_checker::schedule::{ReaderView, Verdict};
 use h5live_checker::trace::MarkValues;
 use h5live_log::LogStore;
@@ -253,7 +253,7 @@ fn look(
 ///
 /// # Errors
 /// What is wrong with it.
-pub fn recover(workload: &LogWorkload, disk: &Arc<CrashedDisk>, expected: &ExpectedPrefix) -> Verdict {
+pub fn recover(workload: &LogWorkload, disk: &Arc<CrashedDisk>, expected: &ExpectedPrefixRange) -> Verdict {
     let acknowledged = MarkValues::new(&workload.trace, ACKNOWLEDGED);
     let least = acknowledged.last_value_at(expected.min_ops).unwrap_or(0) as usize;
     let open = |mode: Mode| {

@@ -128,14 +128,14 @@ struct RegionLease<S> {
 }
 
 impl<S: Storage + 'static> MainFileLease for RegionLease<S> {
-    fn open_main(&mut self, usage: MainFileUse) -> Result<Arc<dyn Store>, OpenError> {
+    fn open_main_for_writing(&mut self, usage: MainFileUse) -> Result<Arc<dyn Store>, OpenError> {
         let files = RegionFiles::new(self.storage.clone());
         let mode = if usage == MainFileUse::CreateIfMissing { Mode::Create } else { Mode::SwmrWrite };
         let main: Arc<dyn Store> = Arc::new(files.open(0, mode, usage != MainFileUse::LastWriter)?);
         Ok(self.main.insert(main).clone())
     }
 
-    fn end(mut self: Box<Self>) -> Result<(), OpenError> {
+    fn close_main_and_release(mut self: Box<Self>) -> Result<(), OpenError> {
         Ok(self.main.take().map_or(Ok(()), |main| main.close())?)
     }
 }

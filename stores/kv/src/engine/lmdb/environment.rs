@@ -161,7 +161,7 @@ impl Environment {
     ///
     /// # Errors
     /// [`EngineError`] if LMDB cannot open it.
-    pub fn open(folder: &Path, map_size: u64, max_readers: u32) -> Result<Arc<Self>> {
+    pub fn get_or_open(folder: &Path, map_size: u64, max_readers: u32) -> Result<Arc<Self>> {
         let folder = folder.canonicalize().map_err(EngineError::io("the folder cannot be found"))?;
         let mut open = open_environments().lock();
         if let Some(environment) = open.get(&folder).and_then(Weak::upgrade) {
@@ -211,7 +211,7 @@ impl Environment {
     ///
     /// # Errors
     /// As [`Environment::check_pages`].
-    pub fn check_pages_once(&self) -> Result<()> {
+    pub fn check_pair_pages_once(&self) -> Result<()> {
         let mut are_checked = self.are_pages_checked.lock();
         if !*are_checked {
             self.check_state(PageCheckScope::Pairs)?;
@@ -239,7 +239,7 @@ impl Environment {
             let pair: [MetaPage; 2] = pages.meta_pages()?.ok_or(EngineError::Damaged("its file is empty"))?;
             let txn = self.env.read_txn().map_err(lmdb_error(context))?;
             let Some(meta) = pair.iter().find(|meta| meta.commit == txn.id() as u64) else { continue };
-            let first = pages.check(meta, what)?;
+            let first = pages.check_and_locate_first_key(meta, what)?;
             if let (Some(first), Some((key, _))) = (first, self.pairs.first(&txn).map_err(lmdb_error(context))?) {
                 self.mapping.store(key.as_ptr().addr().wrapping_sub(first.0 as usize), Ordering::Relaxed);
             }
@@ -431,7 +431,7 @@ impl ReadTransaction {
     ///
     /// # Errors
     /// [`EngineError`] if the database cannot be read.
-    pub fn share_prefix(self: &Arc<Self>, key: &[u8], len: u64) -> Result<Option<SharedBytes>> {
+    pub fn share_value_prefix(self: &Arc<Self>, key: &[u8], len: u64) -> Result<Option<SharedBytes>> {
         let value = self.find(key)?.filter(|value| value.len as u64 >= len);
         let value = value.map(|value| MappedValue { len: len as usize, ..value });
         let shared = |value| SharedBytes::new(Arc::new(MappedBytes { value, _state: self.clone() }));

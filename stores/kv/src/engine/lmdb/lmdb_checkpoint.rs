@@ -55,7 +55,7 @@ pub struct DurableState {
     /// How many durable states there have been.
     pub checkpoint_number: u64,
     /// Whether it is the state of the newest commit.
-    pub is_newest: bool,
+    pub is_newest_commit: bool,
 }
 
 /// What a slot has.
@@ -165,14 +165,14 @@ impl LmdbCheckpoint {
     ///
     /// # Errors
     /// [`EngineError::Io`] if a file cannot be read.
-    pub fn state(folder: &Path) -> Result<Option<DurableState>> {
+    pub fn durable_state(folder: &Path) -> Result<Option<DurableState>> {
         let Some(file) = open_file(folder, CHECKPOINT_FILE, false)? else { return Ok(None) };
         let (Some(slot), Some(data)) = (Slot::read(&file)?, open_file(folder, DATA_FILE, false)?) else {
             return Ok(None);
         };
         let mut meta = vec![0; slot.meta.len()];
         let is_newest = data.read_exact_at(&mut meta, 0).is_ok() && meta == slot.meta;
-        Ok(Some(DurableState { checkpoint_number: slot.number, is_newest }))
+        Ok(Some(DurableState { checkpoint_number: slot.number, is_newest_commit: is_newest }))
     }
 
     /// Goes back to the last durable state if the machine was started anew since it was written. The caller has the lock

@@ -117,11 +117,11 @@ impl WriterLock {
     /// Keeps writers away from the store in a folder.
     ///
     /// # Errors
-    /// [`EngineError::NotThere`] if there is none, [`EngineError::InUse`] if a process writes it.
+    /// [`EngineError::NoStoreAt`] if there is none, [`EngineError::InUseByWriter`] if a process writes it.
     pub fn acquire(folder: &Path) -> Result<Self> {
         match LmdbEngine::has_store(folder) {
             true => Ok(WriterLock { _lock: lock_for_writing(folder)? }),
-            false => Err(EngineError::NotThere(folder.to_owned())),
+            false => Err(EngineError::NoStoreAt(folder.to_owned())),
         }
     }
 }
@@ -142,7 +142,7 @@ impl LmdbEngine {
     ///
     /// # Errors
     /// [`EngineError::Io`] if a file cannot be opened.
-    pub fn writers_of(folder: &Path) -> Result<Option<Vec<FileHolderProcess>>> {
+    pub fn writers_if_locked(folder: &Path) -> Result<Option<Vec<FileHolderProcess>>> {
         let path = folder.join(WRITER_LOCK_FILE);
         let handle =
             || LockHandle::open(&path, LockPolicy::Off).map(|lock| lock.writer_processes()).unwrap_or_default();
@@ -150,7 +150,7 @@ impl LmdbEngine {
     }
 
     /// Whether the process that wrote the store in a folder last has died. The caller knows that none writes it.
-    pub fn is_abandoned(folder: &Path) -> bool {
+    pub fn is_abandoned_unless_locked(folder: &Path) -> bool {
         fs::metadata(folder.join(WRITER_LOCK_FILE)).is_ok_and(|file| file.len() > 0)
     }
 
@@ -165,15 +165,15 @@ impl LmdbEngine {
     /// Opens a folder, or makes it. A store that is to be replaced is emptied by its next commit.
     ///
     /// # Errors
-    /// [`EngineError::NotThere`], [`EngineError::Occupied`], [`EngineError::InUse`], [`EngineError::UnregisteredReader`],
+    /// [`EngineError::NoStoreAt`], [`EngineError::AlreadyExists`], [`EngineError::InUseByWriter`], [`EngineError::InUseByUnregisteredReader`],
     /// and others if a file cannot be opened.
     pub fn open(folder: &Path, mode: Mode, options: &LmdbOptions) -> Result<Self> {
         let is_there = LmdbEngine::has_store(folder);
         match mode {
-            Mode::CreateNew if is_there => return Err(EngineError::Occupied(folder.to_owned())),
+            Mode::CreateNew if is_there => return Err(EngineError::AlreadyExists(folder.to_owned())),
             Mode::Create | Mode::CreateNew if !is_there => make_folder(folder)?,
             Mode::Create | Mode::CreateNew => {}
-            _ if !is_there => return Err(EngineError::NotThere(folder.to_owned())),
+            _ if !is_there => return Err(EngineError::NoStoreAt(folder.to_owned())),
             _ => {}
         }
         let lock = if mode.writes() { Some(lock_for_writing(folder)?) } else { None };
@@ -186,7 +186,7 @@ impl LmdbEngine {
             None => {}
         }
         check_meta_pages(folder)?;
-        let environment = Environment::open(folder, options.map_size, options.max_readers)?;
+        let environment = Environment::get_or_open(folder, options.map_size, options.max_readers)?;
         let dead_readers = environment.env().clear_stale_readers();
         let engine = LmdbEngine {
             folder: folder.to_owned(),
@@ -207,7 +207,7 @@ impl LmdbEngine {
             let durable = engine.begin_durability()?;
             *engine.writer.lock() = Some(LmdbWriter { durable, _lock: lock });
         } else {
-            engine.environment.check_pages_once()?;
+            engine.environment.check_pair_pages_once()?;
         }
         Ok(engine)
     }
@@ -217,7 +217,7 @@ impl LmdbEngine {
     /// # Errors
     /// [`EngineError::DamagedPage`] if one is damaged.
     pub fn check_pages(&self) -> Result<()> {
-        self.environment.check_pages(PageCheckScope::All)
+        self.environment.check_pages(PageCheckScope::AllTreesAndOverflowHeads)
     }
 
     fn begin_durability(&self) -> Result<Option<CheckpointScheduler>> {
@@ -251,7 +251,7 @@ impl LmdbEngine {
                 Some(value) => self.put(&mut txn, key, value, failed)?,
                 None => self.delete(&mut txn, key, failed)?,
             };
-            counter.note_edit(key, value.is_some(), was_there);
+            counter.note_edit_in_key_order(key, value.is_some(), was_there);
         }
         for (key, number) in counter.into_records() {
             self.put(&mut txn, key, &number, failed)?;
@@ -320,7 +320,7 @@ fn make_folder(folder: &Path) -> Result<()> {
         [DATA_FILE, LOCK_FILE, WRITER_LOCK_FILE, CHECKPOINT_FILE].iter().any(|ours| name == *ours)
     };
     if entries.any(|entry| entry.is_ok_and(|entry| !is_ours(&entry.file_name()))) {
-        return Err(EngineError::Occupied(folder.to_owned()));
+        return Err(EngineError::AlreadyExists(folder.to_owned()));
     }
     let made = File::options().write(true).create(true).truncate(false).open(folder.join(WRITER_LOCK_FILE));
     made.map(drop).map_err(EngineError::io_at("the folder cannot be written", folder))
@@ -338,11 +338,11 @@ fn lock_for_writing(folder: &Path) -> Result<File> {
             Err(fs::TryLockError::WouldBlock) if Instant::now() < until => thread::sleep(Duration::from_millis(5)),
             // A writer has it alone. Who reads without the table of readers shares it.
             Err(fs::TryLockError::WouldBlock) if lock.try_lock_shared().is_err() => {
-                return Err(EngineError::InUse(folder.to_owned()));
+                return Err(EngineError::InUseByWriter(folder.to_owned()));
             }
             // If nobody does, the writer has just left.
             Err(fs::TryLockError::WouldBlock) => {
-                let readers = |_| EngineError::UnregisteredReader(folder.to_owned());
+                let readers = |_| EngineError::InUseByUnregisteredReader(folder.to_owned());
                 return lock.try_lock().map(|()| lock).map_err(readers);
             }
             Err(fs::TryLockError::Error(error)) => return Err(EngineError::io("the lock of writers fails")(error)),
@@ -425,7 +425,7 @@ impl View for LmdbView {
         self.0.scan(range, each)
     }
 
-    fn share_prefix(&self, key: &[u8], len: u64) -> Result<Option<SharedBytes>> {
-        self.0.share_prefix(key, len)
+    fn share_value_prefix(&self, key: &[u8], len: u64) -> Result<Option<SharedBytes>> {
+        self.0.share_value_prefix(key, len)
     }
 }

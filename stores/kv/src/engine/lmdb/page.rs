@@ -32,7 +32,7 @@ const INTEGER_KEYS: u16 = 8;
 /// The root of a tree without pages.
 const NO_PAGE: u64 = u64::MAX;
 /// Bytes of a meta page that are used.
-pub const META_BYTES: usize = PAGE_HEAD_BYTES + 136;
+pub const META_PAGE_USED_BYTES: usize = PAGE_HEAD_BYTES + 136;
 
 fn number<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N]> {
     bytes.get(at..)?.first_chunk().copied()
@@ -47,7 +47,7 @@ fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
 }
 
 /// The number at a place (8 bytes); `None` if it is not there.
-pub fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
+pub fn ne_u64_at(bytes: &[u8], at: usize) -> Option<u64> {
     number(bytes, at).map(u64::from_ne_bytes)
 }
 
@@ -94,7 +94,7 @@ pub struct MetaPage {
 impl LmdbTreeDescriptor {
     fn decode(bytes: &[u8], at: usize, flags: u16) -> Result<Self, &'static str> {
         let short = "it is shorter than a meta page";
-        let field = |offset: usize| u64_at(bytes, at + offset).ok_or(short);
+        let field = |offset: usize| ne_u64_at(bytes, at + offset).ok_or(short);
         if u16_at(bytes, at + 4) != Some(flags) {
             return Err("a tree has the flags of its kind");
         }
@@ -122,14 +122,14 @@ impl MetaPage {
         if u32_at(bytes, BODY) != Some(MAGIC) || u32_at(bytes, BODY + 4) != Some(DATA_VERSION) {
             return Err("a meta page has the magic number of LMDB and its data version 1");
         }
-        if u64_at(bytes, BODY + 8) != Some(0) {
+        if ne_u64_at(bytes, BODY + 8) != Some(0) {
             return Err("a database has no fixed address");
         }
         let page_size = u32_at(bytes, BODY + 24).ok_or(short)?;
         if !page_size.is_power_of_two() || !(512..=64 << 10).contains(&page_size) {
             return Err("pages have 512 to 65536 bytes, a power of two");
         }
-        let last_page = u64_at(bytes, BODY + 120).ok_or(short)?;
+        let last_page = ne_u64_at(bytes, BODY + 120).ok_or(short)?;
         if last_page >= i64::MAX as u64 / u64::from(page_size) {
             return Err("the last page is not behind the largest file");
         }
@@ -138,7 +138,7 @@ impl MetaPage {
             free: LmdbTreeDescriptor::decode(bytes, BODY + 24, INTEGER_KEYS)?,
             pairs: LmdbTreeDescriptor::decode(bytes, BODY + 72, 0)?,
             last_page,
-            commit: u64_at(bytes, BODY + 128).ok_or(short)?,
+            commit: ne_u64_at(bytes, BODY + 128).ok_or(short)?,
         })
     }
 
@@ -202,10 +202,10 @@ pub struct TreePage<'b> {
 ///
 /// # Errors
 /// The rule that they break.
-pub fn check_overflow_head(head: &[u8], page: u64, pages: u64) -> Result<(), DamagedPage> {
-    let is_sound = u64_at(head, 0) == Some(page)
+pub fn check_overflow_head(head: &[u8], page: u64, page_count: u64) -> Result<(), DamagedPage> {
+    let is_sound = ne_u64_at(head, 0) == Some(page)
         && u16_at(head, FLAGS_AT) == Some(OVERFLOW_PAGE)
-        && u32_at(head, LOWER_AT).map(u64::from) == Some(pages);
+        && u32_at(head, LOWER_AT).map(u64::from) == Some(page_count);
     let rule = "pages of a large value state their number and how many they are";
     if is_sound { Ok(()) } else { Err(DamagedPage { page, rule }) }
 }
@@ -230,7 +230,7 @@ impl<'b> TreePage<'b> {
     }
 
     fn parse_bytes(page: u64, bytes: &'b [u8]) -> Result<Self, &'static str> {
-        if u64_at(bytes, 0) != Some(page) {
+        if ne_u64_at(bytes, 0) != Some(page) {
             return Err("it states another number");
         }
         let is_branch = match u16_at(bytes, FLAGS_AT) {
@@ -287,7 +287,7 @@ impl<'b> TreePage<'b> {
             // Without values: the flags are the upper part of the number of a page.
             (true, _) => (NodeValue::Child(u64::from(low) | u64::from(flags) << 32), value_at),
             (false, LARGE_VALUE) => {
-                let first = u64_at(self.bytes, value_at)?;
+                let first = ne_u64_at(self.bytes, value_at)?;
                 (NodeValue::Overflow { first, bytes: low }, value_at + 8)
             }
             (false, 0) => {

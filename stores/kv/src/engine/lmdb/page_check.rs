@@ -12,8 +12,8 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 
 use super::page::{
-    DamagedPage, LmdbTreeDescriptor, META_BYTES, MetaPage, Node, NodeValue, PAGE_HEAD_BYTES, TreePage,
-    check_overflow_head, overflow_page_count, u64_at,
+    DamagedPage, LmdbTreeDescriptor, META_PAGE_USED_BYTES, MetaPage, Node, NodeValue, PAGE_HEAD_BYTES, TreePage,
+    check_overflow_head, ne_u64_at, overflow_page_count,
 };
 use super::page_set::PageSet;
 use crate::engine::{EngineError, Result};
@@ -33,7 +33,7 @@ pub enum PageCheckScope {
     /// These, and the lists of free pages, which writers follow.
     PairsAndFreeLists,
     /// These, and the first page of each large value.
-    All,
+    AllTreesAndOverflowHeads,
 }
 
 /// The file of an LMDB environment.
@@ -44,7 +44,7 @@ pub struct PageFile {
 
 /// Where the first key of the tree of keys and values is in the file (bytes).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct FirstKeyOffset(pub u64);
+pub struct FirstKeyFileOffset(pub u64);
 
 impl PageFile {
     /// The pages of a file.
@@ -84,10 +84,10 @@ impl PageFile {
     }
 
     fn meta_page(&self, page: u64, at: u64) -> Result<MetaPage> {
-        if self.bytes()? < at.saturating_add(META_BYTES as u64) {
+        if self.bytes()? < at.saturating_add(META_PAGE_USED_BYTES as u64) {
             return Err(DamagedPage { page, rule: "the file was cut short before it" }.into());
         }
-        let mut bytes = [0; META_BYTES];
+        let mut bytes = [0; META_PAGE_USED_BYTES];
         self.read(&mut bytes, at)?;
         MetaPage::decode(&bytes).map_err(|rule| DamagedPage { page, rule }.into())
     }
@@ -97,12 +97,16 @@ impl PageFile {
     ///
     /// # Errors
     /// [`EngineError::DamagedPage`] if a page is damaged, [`EngineError::Io`] if the file cannot be read.
-    pub fn check(&self, meta: &MetaPage, what: PageCheckScope) -> Result<Option<FirstKeyOffset>> {
+    pub fn check_and_locate_first_key(
+        &self,
+        meta: &MetaPage,
+        what: PageCheckScope,
+    ) -> Result<Option<FirstKeyFileOffset>> {
         let mut walk = PageWalk {
             file: self,
             pages_of_file: self.bytes()? / meta.page_size as u64,
             meta,
-            with_heads: what == PageCheckScope::All,
+            with_heads: what == PageCheckScope::AllTreesAndOverflowHeads,
             used: (what != PageCheckScope::Pairs).then(PageSet::default),
             buffers: Vec::new(),
         };
@@ -130,7 +134,7 @@ impl TreeOf {
     fn order(self, one: &[u8], other: &[u8]) -> Ordering {
         match self {
             TreeOf::Pairs => one.cmp(other),
-            TreeOf::FreePages => u64_at(one, 0).cmp(&u64_at(other, 0)),
+            TreeOf::FreePages => ne_u64_at(one, 0).cmp(&ne_u64_at(other, 0)),
         }
     }
 
@@ -161,11 +165,11 @@ struct TreeWalk {
     /// What was found so far.
     found: LmdbTreeDescriptor,
     last_key: Option<Vec<u8>>,
-    first: Option<FirstKeyOffset>,
+    first: Option<FirstKeyFileOffset>,
 }
 
 impl PageWalk<'_> {
-    fn tree(&mut self, of: TreeOf, stated: &LmdbTreeDescriptor) -> Result<Option<FirstKeyOffset>> {
+    fn tree(&mut self, of: TreeOf, stated: &LmdbTreeDescriptor) -> Result<Option<FirstKeyFileOffset>> {
         let found = LmdbTreeDescriptor { branch_pages: 0, leaf_pages: 0, overflow_pages: 0, entries: 0, ..*stated };
         let mut walk = TreeWalk { of, found, last_key: None, first: None };
         if let Some(root) = stated.root {
@@ -263,7 +267,7 @@ impl PageWalk<'_> {
                 return Err(damaged("its keys ascend, and are not below the key that leads to it"));
             }
             before = Some(node.key);
-            walk.first.get_or_insert(FirstKeyOffset(page * self.meta.page_size as u64 + node.key_at as u64));
+            walk.first.get_or_insert(FirstKeyFileOffset(page * self.meta.page_size as u64 + node.key_at as u64));
             walk.found.overflow_pages += self.value(page, &node)?;
             if walk.of == TreeOf::FreePages {
                 self.free_list(page, &node)?;
@@ -293,7 +297,7 @@ impl PageWalk<'_> {
     /// descending order. The list may have room behind them.
     fn free_list(&mut self, page: u64, node: &Node<'_>) -> Result<()> {
         let damaged = |rule| EngineError::from(DamagedPage { page, rule });
-        if u64_at(node.key, 0).is_none_or(|commit| commit == 0 || commit > self.meta.commit) {
+        if ne_u64_at(node.key, 0).is_none_or(|commit| commit == 0 || commit > self.meta.commit) {
             return Err(damaged("a list of free pages is of a commit that was made"));
         }
         let bytes = match node.value {

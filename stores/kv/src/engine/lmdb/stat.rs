@@ -25,7 +25,7 @@ pub struct LmdbReaderEntry {
     /// The process.
     pub pid: u32,
     /// The number of the commit whose state it reads; `None` if it has the store open, and reads nothing at the moment.
-    pub version: Option<u64>,
+    pub pinned_commit: Option<u64>,
 }
 
 /// How much room an LMDB store takes, and who uses it.
@@ -34,7 +34,7 @@ pub struct LmdbStat {
     /// The number of the newest commit.
     pub newest_commit: u64,
     /// Who has it open for writing, where the system names it; `None` if nobody has.
-    pub writers: Option<Vec<FileHolderProcess>>,
+    pub writers_if_locked: Option<Vec<FileHolderProcess>>,
     /// Most bytes that the store can have as this process has opened it.
     pub map_bytes: u64,
     /// Bytes of the file.
@@ -46,11 +46,11 @@ pub struct LmdbStat {
     /// Pages with keys and values, and the two meta pages.
     pub used_pages: u64,
     /// The other processes that have it open for reading.
-    pub readers: Vec<LmdbReaderEntry>,
+    pub other_readers: Vec<LmdbReaderEntry>,
     /// Entries of processes that have died, which were removed when the store was opened.
-    pub removed_dead_readers: u64,
+    pub dead_readers_removed_at_open: u64,
     /// The state that a power failure leaves; `None` if no state is kept.
-    pub durable: Option<DurableState>,
+    pub durable_state: Option<DurableState>,
 }
 
 impl LmdbEngine {
@@ -65,15 +65,15 @@ impl LmdbEngine {
         let in_tree = stat.branch_pages + stat.leaf_pages + stat.overflow_pages;
         Ok(LmdbStat {
             newest_commit: info.last_txn_id as u64,
-            writers: LmdbEngine::writers_of(&self.folder)?,
+            writers_if_locked: LmdbEngine::writers_if_locked(&self.folder)?,
             map_bytes: info.map_size as u64,
             file_bytes: data.len(),
             page_size: u64::from(stat.page_size),
             ever_used_pages: info.last_page_number as u64 + 1,
             used_pages: in_tree as u64 + META_PAGES,
-            readers: readers(&self.folder, &self.environment)?,
-            removed_dead_readers: self.dead_readers,
-            durable: LmdbCheckpoint::state(&self.folder)?,
+            other_readers: readers(&self.folder, &self.environment)?,
+            dead_readers_removed_at_open: self.dead_readers,
+            durable_state: LmdbCheckpoint::durable_state(&self.folder)?,
         })
     }
 }
@@ -105,7 +105,7 @@ fn readers(folder: &Path, environment: &Environment) -> Result<Vec<LmdbReaderEnt
         let (Some(version), Some(pid)) = (entry.first_chunk(), entry.last_chunk()) else { continue };
         let (version, pid) = (u64::from_ne_bytes(*version), u32::from_ne_bytes(*pid));
         if pid != 0 && pid != std::process::id() {
-            found.push(LmdbReaderEntry { pid, version: Some(version).filter(|version| *version != u64::MAX) });
+            found.push(LmdbReaderEntry { pid, pinned_commit: Some(version).filter(|version| *version != u64::MAX) });
         }
     }
     Ok(found)

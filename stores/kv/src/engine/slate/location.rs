@@ -28,13 +28,13 @@ impl SlateLocation {
     /// A folder of this machine. With `fsync_writes`, what is written has reached the disk.
     ///
     /// # Errors
-    /// [`EngineError::Io`] if the folder cannot be made; [`EngineError::NotThere`] if it is not to be made.
+    /// [`EngineError::Io`] if the folder cannot be made; [`EngineError::NoStoreAt`] if it is not to be made.
     pub fn folder(folder: &Path, create_missing: bool, fsync_writes: bool) -> Result<Self> {
         if create_missing {
             fs::create_dir_all(folder).map_err(EngineError::io("the folder cannot be made"))?;
         }
         if !folder.is_dir() {
-            return Err(EngineError::NotThere(folder.to_owned()));
+            return Err(EngineError::NoStoreAt(folder.to_owned()));
         }
         let name: Arc<str> = folder.to_string_lossy().into();
         let store = LocalFileSystem::new_with_prefix(folder);

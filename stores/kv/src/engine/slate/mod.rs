@@ -60,7 +60,7 @@ impl SlateEngine {
     /// Opens a store, or makes it. `random` is a number that no other session has.
     ///
     /// # Errors
-    /// [`EngineError::NotThere`], [`EngineError::Occupied`], and others if it cannot be reached.
+    /// [`EngineError::NoStoreAt`], [`EngineError::AlreadyExists`], and others if it cannot be reached.
     pub fn open(location: SlateLocation, mode: Mode, options: &SlateOptions, random: u64) -> Result<Self> {
         let failures = location.failures();
         let runtime = SlateRuntime::start().map_err(failures.io_error("there are no threads"))?;
@@ -76,10 +76,10 @@ impl SlateEngine {
         match mode {
             // A store that was not finished has no keys.
             Mode::CreateNew if is_there && holds_keys(&*SlateReader::open(session.clone())?.refreshed_view()?)? => {
-                return Err(EngineError::Occupied(session.location.path()));
+                return Err(EngineError::AlreadyExists(session.location.path()));
             }
             Mode::Create | Mode::CreateNew => {}
-            _ if !is_there => return Err(EngineError::NotThere(session.location.path())),
+            _ if !is_there => return Err(EngineError::NoStoreAt(session.location.path())),
             _ => {}
         }
         let role = match mode.writes() {
@@ -90,7 +90,7 @@ impl SlateEngine {
         // Another session may have made it meanwhile.
         if mode == Mode::CreateNew && holds_keys(&*engine.view()?)? {
             engine.close()?;
-            return Err(EngineError::Occupied(engine.session.location.path()));
+            return Err(EngineError::AlreadyExists(engine.session.location.path()));
         }
         Ok(engine)
     }

@@ -40,14 +40,14 @@ impl SlateSession {
         context: &'static str,
         work: impl Future<Output = std::result::Result<T, slatedb::Error>> + Send + 'static,
     ) -> Result<T> {
-        self.block_on_slate_sized(context, 0, work)
+        self.block_on_slate_scaled_timeout(context, 0, work)
     }
 
     /// As [`SlateSession::block_on_slate`], for work that moves so many bytes.
     ///
     /// # Errors
     /// As [`SlateSession::block_on_slate`].
-    pub fn block_on_slate_sized<T: Send + 'static>(
+    pub fn block_on_slate_scaled_timeout<T: Send + 'static>(
         &self,
         context: &'static str,
         bytes_moved: u64,

@@ -85,7 +85,7 @@ impl SlateWriter {
             writer.log_files.store(0, Ordering::Relaxed);
             let db = writer.db.clone();
             let flushed = async move { db.flush_with_options(TABLE_FLUSH).await };
-            writer.session.block_on_slate_sized(WRITE_CONTEXT, MAX_TABLE_BYTES, flushed)?;
+            writer.session.block_on_slate_scaled_timeout(WRITE_CONTEXT, MAX_TABLE_BYTES, flushed)?;
         }
         writer.session.signal.announce_commit(writer.view()?.version());
         writer.session.signal.set_writer(true);
@@ -126,7 +126,7 @@ impl SlateWriter {
         let db = self.db.clone();
         let bytes = self.unwritten_bytes.fetch_add(edits.memory_bytes() as u64, Ordering::Relaxed)
             + edits.memory_bytes() as u64;
-        let written = self.session.block_on_slate_sized(WRITE_CONTEXT, bytes, async move {
+        let written = self.session.block_on_slate_scaled_timeout(WRITE_CONTEXT, bytes, async move {
             let written = match batch {
                 Some(batch) => Some(db.write(batch).await?.seqnum()),
                 None => None,
@@ -177,7 +177,7 @@ impl SlateWriter {
         heartbeat.stop();
         let db = self.db.clone();
         let bytes = self.unwritten_bytes.load(Ordering::Relaxed) + MAX_TABLE_BYTES;
-        let closed = self.session.block_on_slate_sized(WRITE_CONTEXT, bytes, async move { db.close().await });
+        let closed = self.session.block_on_slate_scaled_timeout(WRITE_CONTEXT, bytes, async move { db.close().await });
         let (location, session) = (self.session.location.clone(), heartbeat.session_id());
         let retracted = self.session.block_on_object_store(HEARTBEAT_CONTEXT, Heartbeat::retract(location, session));
         self.session.signal.close();
@@ -241,7 +241,7 @@ impl View for WriterView {
         Ok(())
     }
 
-    fn share_prefix(&self, _: &[u8], _: u64) -> Result<Option<SharedBytes>> {
+    fn share_value_prefix(&self, _: &[u8], _: u64) -> Result<Option<SharedBytes>> {
         Ok(None)
     }
 }

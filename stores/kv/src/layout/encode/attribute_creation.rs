@@ -17,7 +17,7 @@ impl PropertyClass for AttributeCreationProperties {
     const CLASS: u8 = 14;
     const LEVELS: &'static [&'static [&'static str]] = &[&[CHARACTER_ENCODING]];
 
-    fn is_encoded_first(&self, _: &str) -> bool {
+    fn is_encoded_before_defaults(&self, _: &str) -> bool {
         self.name_character_set != 0
     }
 

@@ -86,7 +86,7 @@ impl PropertyClass for DatasetCreationProperties {
         &[&[LAYOUT, EXTERNAL_FILES, MINIMIZE_HEADER, ALLOCATION_STATE, FILL_VALUE], ObjectCreationProperties::NAMES];
 
     /// The connector copies a list that is not the default one. The copy has these four properties of its own.
-    fn is_encoded_first(&self, property: &str) -> bool {
+    fn is_encoded_before_defaults(&self, property: &str) -> bool {
         match property {
             LAYOUT | EXTERNAL_FILES | FILL_VALUE => !self.is_default(),
             ALLOCATION_STATE => self.states_allocation,

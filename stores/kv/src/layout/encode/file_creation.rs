@@ -64,8 +64,8 @@ impl PropertyClass for FileCreationProperties {
     const LEVELS: &'static [&'static [&'static str]] =
         &[NAMES, GroupCreationProperties::NAMES, ObjectCreationProperties::NAMES];
 
-    fn is_encoded_first(&self, property: &str) -> bool {
-        file_property(property).is_none() && self.root.is_encoded_first(property)
+    fn is_encoded_before_defaults(&self, property: &str) -> bool {
+        file_property(property).is_none() && self.root.is_encoded_before_defaults(property)
     }
 
     fn wire_value(&mut self, property: &str, w: &mut impl Wire) -> WireResult<()> {

@@ -76,7 +76,7 @@ impl PropertyClass for GroupCreationProperties {
     const LEVELS: &'static [&'static [&'static str]] =
         &[GroupCreationProperties::NAMES, ObjectCreationProperties::NAMES];
 
-    fn is_encoded_first(&self, property: &str) -> bool {
+    fn is_encoded_before_defaults(&self, property: &str) -> bool {
         let default = GroupCreationProperties::default();
         match property {
             LINK_INFO => self.links.order != default.links.order,

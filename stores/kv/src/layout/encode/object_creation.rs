@@ -105,7 +105,7 @@ impl PropertyClass for DatatypeCreationProperties {
     const CLASS: u8 = 11;
     const LEVELS: &'static [&'static [&'static str]] = &[ObjectCreationProperties::NAMES];
 
-    fn is_encoded_first(&self, property: &str) -> bool {
+    fn is_encoded_before_defaults(&self, property: &str) -> bool {
         self.0.is_set(property)
     }
 
@@ -118,7 +118,7 @@ impl PropertyClass for MapCreationProperties {
     const CLASS: u8 = 20;
     const LEVELS: &'static [&'static [&'static str]] = &[ObjectCreationProperties::NAMES];
 
-    fn is_encoded_first(&self, property: &str) -> bool {
+    fn is_encoded_before_defaults(&self, property: &str) -> bool {
         self.0.is_set(property)
     }
 

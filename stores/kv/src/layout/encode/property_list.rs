@@ -16,7 +16,7 @@ pub trait PropertyClass: Default + Clone {
     const LEVELS: &'static [&'static [&'static str]];
 
     /// Whether a property comes before those that have their default.
-    fn is_encoded_first(&self, property: &str) -> bool;
+    fn is_encoded_before_defaults(&self, property: &str) -> bool;
 
     /// Passes over the value of a property.
     ///
@@ -80,7 +80,7 @@ impl<P: PropertyClass> PropertyList<P> {
 /// The names of all properties, in the order in which the library writes them.
 fn write_order<P: PropertyClass>(properties: &P) -> Vec<&'static str> {
     let names = P::LEVELS.iter().flat_map(|level| level.iter().copied());
-    let (mut order, rest): (Vec<_>, Vec<_>) = names.partition(|name| properties.is_encoded_first(name));
+    let (mut order, rest): (Vec<_>, Vec<_>) = names.partition(|name| properties.is_encoded_before_defaults(name));
     order.sort_by_key(|name| name_hash(name));
     order.extend(rest);
     order

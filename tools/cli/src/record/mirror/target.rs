@@ -116,7 +116,7 @@ impl MirrorTarget {
             None => open::command_line_options().swmr_read().open(&self.source_location)?,
         };
         let has_rows = match source.dataset(&self.path) {
-            Err(error) if error.is_not_found() => false,
+            Err(error) if error.is_not_found_in_file() => false,
             found => found?.shape()?.first().is_some_and(|rows| *rows > 0),
         };
         let done = if has_rows || self.root.is_some() { self.mirror(&source) } else { Ok(()) };
@@ -151,7 +151,7 @@ impl MirrorTarget {
         let (folder, leaf) = path.rsplit_once('/').unwrap_or(("", &path));
         let keys = format!("{leaf}.");
         let parent = match source.group(&format!("/{folder}")) {
-            Err(error) if error.is_not_found() => return Ok(()),
+            Err(error) if error.is_not_found_in_file() => return Ok(()),
             found => found?,
         };
         let is_recorded = |name: &Name| name.as_str().is_some_and(|name| name == leaf || name.starts_with(&keys));
@@ -184,8 +184,8 @@ impl MirrorTarget {
         what: impl FnOnce(&mut Copier<'_>) -> h5live::Result<()>,
     ) -> Result<Vec<String>> {
         let names = ReferencedFileNameMapper::between(&self.source_location, &self.location)?;
-        let mut copy =
-            Copier::new(source, target).rewrite_file_names(|file_name, role| names.rename_for_copy(file_name, role));
+        let mut copy = Copier::new(source, target)
+            .rewrite_file_names(|file_name, role| names.rename_and_record_lost(file_name, role));
         what(&mut copy)?;
         let mut found = losses(&copy.copy_data_and_finish()?);
         found.extend(names.lost_name_messages());
@@ -200,7 +200,7 @@ impl MirrorTarget {
             _ => return Ok(0),
         };
         let to = match target.dataset(path) {
-            Err(error) if error.is_not_found() => {
+            Err(error) if error.is_not_found_in_file() => {
                 let object = h5live::Object::Dataset(from.clone());
                 let losses = self.copy(source, target, |copy| copy.object(&object, &target.root(), path))?;
                 self.losses.extend(losses);

@@ -167,9 +167,9 @@ impl CrashRunner<'_> {
         let flushes = troupe.flushes.len();
         troupe.spawn_writer(&arguments).map_err(Error::Process)?;
         if fault.is_some_and(StorageFault::is_error) {
-            troupe.writer_stop_reason = None;
-            if !troupe.wait_until_or_writer_gone(HANG_TIMEOUT, |troupe| troupe.writer_stop_reason.is_some())
-                || troupe.writer_stop_reason.is_none()
+            troupe.writer_failure = None;
+            if !troupe.wait_until_or_writer_gone(HANG_TIMEOUT, |troupe| troupe.writer_failure.is_some())
+                || troupe.writer_failure.is_none()
             {
                 let fault = fault.map(|fault| fault.to_string()).unwrap_or_default();
                 troupe.record_violation(

@@ -20,7 +20,7 @@ pub fn read_model<T: RuleValue>(path: &Path, plan: &CellPlan) -> Result<FileMode
     let mut model = FileModel { extents: Vec::new(), versions: Vec::new() };
     for (number, name) in plan.names.iter().enumerate() {
         let dataset = match file.dataset(name) {
-            Err(error) if plan.cell.work == ChangeKind::Links && error.is_not_found() => {
+            Err(error) if plan.cell.work == ChangeKind::Links && error.is_not_found_in_file() => {
                 let empty = FileModel::empty(plan);
                 model.extents.extend(empty.extents.into_iter().nth(number));
                 model.versions.extend(empty.versions.into_iter().nth(number));

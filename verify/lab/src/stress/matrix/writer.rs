@@ -149,7 +149,7 @@ fn apply_change<T: RuleValue>(file: &File, plan: &CellPlan, datasets: &[Dataset]
 fn linked_extents(file: &File, plan: &CellPlan) -> Result<Vec<Vec<u64>>> {
     let extent = |name: &String| -> Result<Vec<u64>> {
         match file.dataset(name) {
-            Err(error) if error.is_not_found() => Ok(vec![0; plan.dims.len()]),
+            Err(error) if error.is_not_found_in_file() => Ok(vec![0; plan.dims.len()]),
             dataset => Ok(dataset?.shape()?),
         }
     };

@@ -235,7 +235,10 @@ struct Said {
 
 fn unsound(path: &Path, live: bool) -> std::io::Result<Said> {
     let filters = h5live_cli::open::filter_engine();
-    let report = check_path_with(path, CheckOptions { live, filters: Some(&filters), ..CheckOptions::default() })?;
+    let report = check_path_with(
+        path,
+        CheckOptions { may_be_live: live, filter_engine: Some(&filters), ..CheckOptions::default() },
+    )?;
     let all = counted(report.findings.len(), "finding");
     let finding = report.findings.first().map(|finding| format!("{finding} (of {all})"));
     let unsettled = report.notes.iter().any(|note| note.cause.kind() == "count") || finding.is_some();
