@@ -310,7 +310,7 @@ impl DatasetBuilder {
                 return Err(ErrorKind::InvalidSpec("chunks must not be larger than the dataset can become"));
             }
         }
-        Ok(ObjectSpec { attributes, track_times: times, ..spec.into() })
+        Ok(ObjectSpec { attribute_storage: attributes, track_times: times, ..spec.into() })
     }
 
     /// Makes the dataset and writes its elements: the link is there only once they are. Without a shape it has one

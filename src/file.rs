@@ -185,7 +185,7 @@ impl File {
         stats.chunk_misses = count(&self.shared().cache.misses);
         stats.chunk_cache_bytes = self.shared().cache.bytes() as u64;
         if let Some(budget) = &self.shared().staged.budget {
-            (stats.staged_bytes, stats.early_stores) = (budget.staged_bytes() as u64, budget.memory_pressure_stores());
+            (stats.staged_bytes, stats.early_stores) = (budget.staged_bytes() as u64, budget.early_store_count());
         }
         stats
     }

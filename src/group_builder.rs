@@ -40,13 +40,13 @@ impl GroupBuilder {
 
     /// Whether the order in which links are added is kept.
     pub fn link_order(mut self, order: CreationOrder) -> Self {
-        self.spec.links.order = order;
+        self.spec.link_storage.order = order;
         self
     }
 
     /// How links are kept.
     pub fn link_storage(mut self, storage: LinkOrAttributeStorageSpec) -> Self {
-        self.spec.links = storage;
+        self.spec.link_storage = storage;
         self
     }
 
@@ -67,7 +67,7 @@ impl GroupBuilder {
     /// # Errors
     /// As [`Group::create_group`].
     pub fn create(self, path: &str) -> Result<Group> {
-        let spec = ObjectSpec { attributes: self.attributes, track_times: self.times, ..self.spec.into() };
+        let spec = ObjectSpec { attribute_storage: self.attributes, track_times: self.times, ..self.spec.into() };
         let shown = path::join_path(self.group.path(), path);
         let make = || -> Result<_, ErrorKind> {
             let place = NewLinkPath::resolve(self.group.file(), self.group.id(), path)?;

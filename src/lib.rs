@@ -161,7 +161,7 @@ pub use group::Group;
 pub use group_builder::GroupBuilder;
 pub use group_follow::GroupFollower;
 pub use link_rules::{LinkedFilePolicy, MAX_LINKS_PER_PATH};
-pub use map::{EncodeAs, Map, MapBuilder, MapIter, MapLengthFollower, MapPairs, UntypedMap};
+pub use map::{EncodeAs, Map, MapBuilder, MapIter, MapLengthFollower, UntypedMap, UntypedMapPairs};
 pub use missing_sources::{MissingSource, MissingSourcePolicy};
 pub use named_type::NamedType;
 pub use object::Object;
@@ -181,12 +181,12 @@ pub use open::Remote;
 pub use open::Served;
 #[cfg(any(feature = "kv", feature = "kv-slatedb"))]
 pub use open::SyncPolicy;
-pub use open::{AllowedReaders, Locking, Native, file_capabilities};
+pub use open::{AllowedReaders, Locking, Native, max_file_capabilities};
 #[cfg(feature = "log")]
 pub use open::{EntryFilter, Log, LogLayout};
 pub use options::Options;
 pub use publish::{AppendTransaction, PublishInterval};
-pub use recovery::{check, diagnose, reclaim_unreachable, repair};
+pub use recovery::{check, diagnose, repair, repair_and_reclaim_unreachable};
 pub use reference::Reference;
 pub use referent::ReferenceTarget;
 pub use select::{DimSelection, ResolvedSelection, Select, SelectDim, SelectIndex};

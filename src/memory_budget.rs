@@ -76,12 +76,12 @@ impl MemoryBudget {
     }
 
     /// Elements were stored at once because too much was staged.
-    pub fn count_memory_pressure_store(&self) {
+    pub fn record_early_store(&self) {
         self.early_stores.fetch_add(1, Ordering::Relaxed);
     }
 
     /// How often that was.
-    pub fn memory_pressure_stores(&self) -> u64 {
+    pub fn early_store_count(&self) -> u64 {
         self.early_stores.load(Ordering::Relaxed)
     }
 }

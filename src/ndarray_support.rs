@@ -65,7 +65,7 @@ impl Dataset {
     ///
     /// # Errors
     /// [`ErrorKind::ArrayShape`] if the shapes differ, or as [`Dataset::write_slice`].
-    pub fn write_array<T: H5Write, S: Data<Elem = T>, D: Dimension>(
+    pub fn write_array_slice<T: H5Write, S: Data<Elem = T>, D: Dimension>(
         &self,
         selection: impl Select,
         array: &ArrayBase<S, D>,
@@ -119,7 +119,7 @@ impl<I: AsRef<[SliceInfoElem]>, In: Dimension, Out: Dimension> Select for SliceI
             match selected {
                 SliceInfoElem::Index(index) => Ok(DimSelection::index(from_end(*index, dim, size)?)),
                 SliceInfoElem::Slice { step, .. } if *step <= 0 => {
-                    Err(SelectionError::InvalidStep { dim, step: *step as i128 })
+                    Err(SelectionError::NonPositiveStep { dim, step: *step as i128 })
                 }
                 SliceInfoElem::Slice { start, end, step } => {
                     let (start, step) = (from_end(*start, dim, size)?, *step as u64);
@@ -167,7 +167,7 @@ impl DatasetBuilder {
     /// and there are none yet.
     ///
     /// # Errors
-    /// As [`DatasetBuilder::create`] and [`Dataset::write_array`].
+    /// As [`DatasetBuilder::create`] and [`Dataset::write_array_slice`].
     pub fn create_with_array<T: H5Write, S: Data<Elem = T>, D: Dimension>(
         self,
         path: &str,
@@ -175,7 +175,7 @@ impl DatasetBuilder {
     ) -> Result<Dataset> {
         let dims: Vec<u64> = array.shape().iter().map(|n| *n as u64).collect();
         let dataset = self.default_shape(&dims).create(path)?;
-        dataset.write_array(Selection::All, array)?;
+        dataset.write_array_slice(Selection::All, array)?;
         Ok(dataset)
     }
 }
@@ -193,7 +193,7 @@ mod tests {
         let turned = whole.view().reversed_axes();
         let data = file.new_dataset::<i32>().create_with_array("turned", &turned).unwrap();
         assert_eq!(data.read_array::<i32, _>().unwrap(), turned);
-        data.write_array((.., 1..3, 0), &whole.slice(s![0..2, 0..2, 0..1])).unwrap();
+        data.write_array_slice((.., 1..3, 0), &whole.slice(s![0..2, 0..2, 0..1])).unwrap();
         let part: Array3<i64> = data.read_array_slice((1..2, 1..3, 0..1)).unwrap();
         assert_eq!(part, array![[[6], [8]]]);
     }
@@ -206,10 +206,10 @@ mod tests {
         assert_eq!(data.read_array_slice::<i32, _>((1, .., 0)).unwrap(), whole.slice(s![1, .., 0]));
         assert_eq!(data.read_array_slice::<i32, ndarray::Ix0>([3, 2, 1]).unwrap().into_scalar(), 23);
         assert_eq!(data.read_array_slice::<i32, ndarray::IxDyn>(2).unwrap().shape(), [3, 2]);
-        data.write_array((1, .., 0), &array![7, 8, 9]).unwrap();
-        data.write_array((1, .., 1), &array![[[-7], [-8], [-9]]]).unwrap();
+        data.write_array_slice((1, .., 0), &array![7, 8, 9]).unwrap();
+        data.write_array_slice((1, .., 1), &array![[[-7], [-8], [-9]]]).unwrap();
         assert_eq!(data.read_slice::<i32>(1).unwrap(), [7, -7, 8, -8, 9, -9]);
-        assert!(data.write_array((1, .., 0), &array![[7, 8, 9]]).is_err());
+        assert!(data.write_array_slice((1, .., 0), &array![[7, 8, 9]]).is_err());
     }
 
     #[test]
@@ -248,6 +248,6 @@ mod tests {
         assert!(matches!(error.kind(), ErrorKind::ArrayShape { .. }), "{error}");
         data.append_array(&Array1::<i32>::zeros(3)).unwrap();
         assert!(data.read_array::<i32, ndarray::Ix3>().is_err());
-        assert!(data.write_array(.., &Array1::<i32>::zeros(3)).is_err());
+        assert!(data.write_array_slice(.., &Array1::<i32>::zeros(3)).is_err());
     }
 }

@@ -111,7 +111,7 @@ fn holds_map_tables(connector: &str) -> bool {
 
 /// What a [`File`](crate::File) in a store of this connector can do at most: what the store can do, and maps where h5live
 /// holds them as tables.
-pub fn file_capabilities(connector: &dyn Connector) -> Capabilities {
+pub fn max_file_capabilities(connector: &dyn Connector) -> Capabilities {
     let mut capabilities = connector.capabilities();
     if holds_map_tables(connector.name()) {
         capabilities.features = capabilities.features.with(StoreFeatures::MAPS);
@@ -121,7 +121,7 @@ pub fn file_capabilities(connector: &dyn Connector) -> Capabilities {
 
 /// The names of the connectors whose stores hold maps.
 pub(crate) fn connectors_with_maps(registry: &ConnectorRegistry) -> Vec<&'static str> {
-    let holds = |connector: &&dyn Connector| file_capabilities(*connector).features.has(StoreFeatures::MAPS);
+    let holds = |connector: &&dyn Connector| max_file_capabilities(*connector).features.has(StoreFeatures::MAPS);
     registry.connectors().filter(holds).map(|connector| connector.name()).collect()
 }
 

@@ -269,7 +269,7 @@ impl Options {
     }
 
     /// Publishes automatically, in addition to the flushes of the program: after a number of rows
-    /// ([`PublishInterval::Rows`]), or at regular times ([`PublishInterval::Time`]). Both may be set.
+    /// ([`PublishInterval::DatasetRows`]), or at regular times ([`PublishInterval::Time`]). Both may be set.
     ///
     /// An error in the background is returned by the next append or flush.
     ///
@@ -281,7 +281,7 @@ impl Options {
     /// ```
     pub fn publish_every(mut self, every: impl Into<PublishInterval>) -> Self {
         match every.into() {
-            PublishInterval::Rows(rows) => self.publish_rows = Some(rows.max(1)),
+            PublishInterval::DatasetRows(rows) => self.publish_rows = Some(rows.max(1)),
             PublishInterval::Time(time) => self.publish_time = Some(time),
         }
         self
@@ -489,7 +489,7 @@ impl Options {
     }
 
     /// The options that every store has, by name and as texts ([`Options::setting`]), with their defaults.
-    pub fn common_settings() -> Vec<(SettingDescription, String)> {
+    pub fn common_settings_with_defaults() -> Vec<(SettingDescription, String)> {
         let options = CommonOptions::default();
         options
             .visible_setting_descriptions()

@@ -38,8 +38,8 @@ pub fn repair(location: impl Into<Location>) -> Result<RepairReport> {
 /// # Errors
 /// [`ErrorKind::Open`](crate::ErrorKind::Open) if a process has the file open, if a structure cannot be read, or if the
 /// file has shared messages. Nothing has changed then.
-pub fn reclaim_unreachable(location: impl Into<Location>) -> Result<ReclaimReport> {
-    Options::default().reclaim_unreachable(location)
+pub fn repair_and_reclaim_unreachable(location: impl Into<Location>) -> Result<ReclaimReport> {
+    Options::default().repair_and_reclaim_unreachable(location)
 }
 
 /// Checks whether everything in the store at a location is accounted for. The store is not changed, and another process
@@ -62,11 +62,11 @@ impl Options {
         diagnose_at(&at).map_err(|error| crate::Error::new(&at.location().to_string(), None, error))
     }
 
-    /// As [`reclaim_unreachable`](crate::reclaim()), with these options.
+    /// As [`repair_and_reclaim_unreachable`](crate::reclaim()), with these options.
     ///
     /// # Errors
-    /// As [`reclaim_unreachable`](crate::reclaim()).
-    pub fn reclaim_unreachable(&self, location: impl Into<Location>) -> Result<ReclaimReport> {
+    /// As [`repair_and_reclaim_unreachable`](crate::reclaim()).
+    pub fn repair_and_reclaim_unreachable(&self, location: impl Into<Location>) -> Result<ReclaimReport> {
         let at = self.resolve_location(&location.into())?;
         let reclaim = || {
             let maintenance = self.checked_upkeep(&at)?;

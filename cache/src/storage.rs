@@ -17,7 +17,7 @@ mod static_overlay;
 
 use std::{fmt, io, ops::Range, sync::Arc};
 
-use h5live_model::SharedBytes;
+use h5live_model::FileBackedBytes;
 
 pub use faulty_storage::{FaultyStorage, InjectedFailure};
 pub use file::FileStorage;
@@ -125,7 +125,7 @@ pub trait Storage: Send + Sync + fmt::Debug {
     ///
     /// # Errors
     /// Those of the medium.
-    fn map(&self, at: u64, len: u64) -> io::Result<Option<SharedBytes>> {
+    fn map(&self, at: u64, len: u64) -> io::Result<Option<FileBackedBytes>> {
         let _ = (at, len);
         Ok(None)
     }
@@ -235,7 +235,7 @@ impl<S: Storage + ?Sized> Storage for Arc<S> {
         (**self).sync()
     }
 
-    fn map(&self, at: u64, len: u64) -> io::Result<Option<SharedBytes>> {
+    fn map(&self, at: u64, len: u64) -> io::Result<Option<FileBackedBytes>> {
         (**self).map(at, len)
     }
 
@@ -328,7 +328,7 @@ impl<S: Storage> Storage for BaseOffsetStorage<S> {
         self.storage.sync()
     }
 
-    fn map(&self, at: u64, len: u64) -> io::Result<Option<SharedBytes>> {
+    fn map(&self, at: u64, len: u64) -> io::Result<Option<FileBackedBytes>> {
         self.storage.map(self.absolute(at)?, len)
     }
 

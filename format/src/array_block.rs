@@ -8,12 +8,12 @@ pub(crate) fn wire_header_start(w: &mut impl Wire, magic: &'static str, format: 
     let offset = w.widths().offset;
     w.magic(magic)?;
     w.version(0..=0, &mut 0)?;
-    let client = w.derived_u8("client", format.client())?;
+    let client = w.derived_u8("client", format.client_id())?;
     let size = u8::try_from(format.size(offset)).unwrap_or(u8::MAX);
     let size = w.derived_u8("element size", size)?;
     *format = ChunkEntryFormat::from_header(client, size, offset).ok_or_else(|| {
         let rule = "client 0 with the size of an address, or 1 with 5 to 12 bytes more";
-        w.fault("element size", Fault::Value { found: u64::from(size), rule })
+        w.fault("element size", Fault::InvalidValue { found: u64::from(size), rule })
     })?;
     Ok(())
 }
@@ -27,8 +27,8 @@ pub(crate) fn wire_block_start(
 ) -> Result<()> {
     w.magic(magic)?;
     w.version(0..=0, &mut 0)?;
-    let client = w.derived_u8("client", format.client())?;
-    w.require("client", client == format.client(), client.into(), "that of the header")?;
+    let client = w.derived_u8("client", format.client_id())?;
+    w.require("client", client == format.client_id(), client.into(), "that of the header")?;
     w.addr("header", header)
 }
 

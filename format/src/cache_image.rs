@@ -95,7 +95,7 @@ impl Record for CacheImage {
         let each = w.widths().offset.bytes().saturating_add(w.widths().length.bytes()).saturating_add(15);
         w.list("entries", count, each, &mut self.entries)?;
         let used = w.position().saturating_add(4) as u64;
-        let fault = Fault::Value { found: self.size, rule: "the size is that of the image" };
+        let fault = Fault::InvalidValue { found: self.size, rule: "the size is that of the image" };
         if used != self.size {
             return Err(w.fault("size", fault));
         }

@@ -38,10 +38,10 @@ pub(crate) struct Lookup3State {
 }
 
 impl Lookup3State {
-    /// The checksum of `len` bytes in all, before the first one.
-    pub fn new(len: usize, seed: u32) -> Self {
+    /// The checksum of `total_len` bytes in all, before the first one.
+    pub fn new(total_len: usize, seed: u32) -> Self {
         #[allow(clippy::cast_possible_truncation, reason = "the algorithm takes the length modulo 2^32")]
-        let start = 0xdead_beef_u32.wrapping_add(len as u32).wrapping_add(seed);
+        let start = 0xdead_beef_u32.wrapping_add(total_len as u32).wrapping_add(seed);
         Lookup3State { a: start, b: start, c: start }
     }
 
@@ -56,7 +56,7 @@ impl Lookup3State {
     }
 
     /// Adds whole blocks from the start of `bytes`, and leaves at least one byte. Returns the rest.
-    pub fn mix_whole_blocks<'a>(&mut self, bytes: &'a [u8]) -> &'a [u8] {
+    pub fn mix_all_but_last_block<'a>(&mut self, bytes: &'a [u8]) -> &'a [u8] {
         let (mut state, mut rest) = (*self, bytes);
         while let Some((block, tail)) = rest.split_first_chunk::<BLOCK_BYTES>().filter(|(_, tail)| !tail.is_empty()) {
             let (a, b, c) = state.add_block(block);
@@ -69,7 +69,7 @@ impl Lookup3State {
 
     /// The hash, with all bytes that have not gone into it.
     pub fn finalize(mut self, bytes: &[u8]) -> u32 {
-        let rest = self.mix_whole_blocks(bytes);
+        let rest = self.mix_all_but_last_block(bytes);
         if rest.is_empty() {
             return self.c;
         }
@@ -106,7 +106,7 @@ mod tests {
         for len in 0..bytes.len() {
             for begun in 0..=len {
                 let mut hash = Lookup3State::new(len, 7);
-                let left = hash.mix_whole_blocks(&bytes[..begun]).len();
+                let left = hash.mix_all_but_last_block(&bytes[..begun]).len();
                 assert_eq!(hash.finalize(&bytes[begun - left..len]), lookup3(&bytes[..len], 7), "{len} {begun}");
             }
         }

@@ -183,7 +183,7 @@ fn with_message_bodies(mut dump: Dump, messages: &[RawMessage], widths: Widths) 
         let shifted = inner.fields.into_iter().map(|inner| Field { at: inner.at.saturating_add(field.at), ..inner });
         fields.extend(shifted);
         if let (Ok(()), Err(mut error)) = (&dump.result, inner.result) {
-            error.at = error.at.saturating_add(field.at);
+            error.offset_in_structure = error.offset_in_structure.saturating_add(field.at);
             dump.result = Err(error);
         }
     }
@@ -323,7 +323,7 @@ fn dump_fixed_array_data_block(bytes: &[u8], context: &DumpContext<'_>) -> Optio
         return None;
     }
     let elements = ChunkEntryTable::undefined(elements, array.format, offset);
-    let block = FixedArrayDataBlock { header: Addr::UNDEFINED, written_pages: Bitmap::zeros(pages), elements };
+    let block = FixedArrayDataBlock { header: Addr::UNDEFINED, written_pages: PageBitmap::zeros(pages), elements };
     Some(dump(block, bytes, context.widths))
 }
 

@@ -127,7 +127,7 @@ pub enum ChunkEntryFormat {
 
 impl ChunkEntryFormat {
     /// The client number that headers and blocks store.
-    pub fn client(self) -> u8 {
+    pub fn client_id(self) -> u8 {
         match self {
             ChunkEntryFormat::Unfiltered => 0,
             ChunkEntryFormat::Filtered(_) => 1,
@@ -272,12 +272,12 @@ impl Record for ChunkEntryTable {
 
 /// A string of bits, most significant bit of each byte first, as the arrays keep them for pages in use.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Bitmap(Vec<u8>);
+pub struct PageBitmap(Vec<u8>);
 
-impl Bitmap {
+impl PageBitmap {
     /// A bitmap of `bytes` bytes without a set bit.
     pub fn zeros(bytes: usize) -> Self {
-        Bitmap(vec![0; bytes])
+        PageBitmap(vec![0; bytes])
     }
 
     /// Whether the bit at `index` is set; `false` past the end.
@@ -296,7 +296,7 @@ impl Bitmap {
     }
 }
 
-impl Record for Bitmap {
+impl Record for PageBitmap {
     const NAME: &'static str = "page bitmap";
 
     fn wire(&mut self, w: &mut impl Wire) -> Result<()> {
@@ -342,8 +342,8 @@ mod tests {
 
     #[test]
     fn bits_count_from_the_most_significant() {
-        let mut bits = Bitmap::zeros(2);
+        let mut bits = PageBitmap::zeros(2);
         assert!(bits.set_if_clear(0) && bits.set_if_clear(9) && !bits.set_if_clear(9) && !bits.set_if_clear(16));
-        assert_eq!(bits, Bitmap(vec![0x80, 0x40]));
+        assert_eq!(bits, PageBitmap(vec![0x80, 0x40]));
     }
 }

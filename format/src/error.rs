@@ -4,14 +4,14 @@ use std::ops::RangeInclusive;
 
 /// Why bytes are not the structure that they should be.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{record}: {field} at byte {at}: {fault}")]
+#[error("{record}: {field} at byte {offset_in_structure}: {fault}")]
 pub struct DecodeError {
     /// The structure.
     pub record: &'static str,
     /// The field of the structure.
     pub field: &'static str,
     /// Bytes from the start of the structure.
-    pub at: usize,
+    pub offset_in_structure: usize,
     /// The fault of the field.
     pub fault: Fault,
 }
@@ -37,7 +37,7 @@ pub enum Fault {
     },
     /// Bytes are left when all fields have been read.
     #[error("{0} bytes are left over")]
-    Trailing(usize),
+    TrailingBytes(usize),
     /// The structure does not begin with its signature.
     #[error("the signature is {}, not {expected}", hex(.found))]
     Signature {
@@ -48,7 +48,7 @@ pub enum Fault {
     },
     /// A version that does not exist, or not here.
     #[error("version {found} is not known, but {}", versions(.allowed))]
-    Version {
+    UnsupportedVersion {
         /// The known versions.
         allowed: RangeInclusive<u8>,
         /// The one that is there.
@@ -64,7 +64,7 @@ pub enum Fault {
     },
     /// A value that the format does not allow.
     #[error("{found} is not allowed: {rule}")]
-    Value {
+    InvalidValue {
         /// The value.
         found: u64,
         /// The rule that it breaks.
@@ -80,10 +80,10 @@ pub enum Fault {
     },
     /// Structures are nested deeper than is allowed.
     #[error("nested deeper than {0} levels")]
-    TooDeep(u32),
+    DeeperThan(u32),
     /// A message of a type that this library does not know, marked so that the object must not be opened.
     #[error("message type {0:#x} is unknown, and marked as one that must be known")]
-    UnknownMessage(u16),
+    UnknownRequiredMessage(u16),
 }
 
 /// Bytes as text.
@@ -122,7 +122,7 @@ mod tests {
     fn messages_show_bytes_and_versions_in_plain_words() {
         let fault = Fault::Signature { expected: "FAHD", found: b"FA\0\x7f".to_vec() };
         assert_eq!(fault.to_string(), "the signature is 46 41 00 7f, not FAHD");
-        let version = |allowed| Fault::Version { allowed, found: 9 }.to_string();
+        let version = |allowed| Fault::UnsupportedVersion { allowed, found: 9 }.to_string();
         assert_eq!(version(0..=0), "version 9 is not known, but version 0 is");
         assert_eq!(version(1..=3), "version 9 is not known, but versions 1 to 3 are");
     }

@@ -1,7 +1,7 @@
 //! The fixed array: the chunk index of datasets without an unlimited dimension (format specification 4.0, VII.C).
 
 use crate::array_block::{wire_block_start, wire_header_start};
-use crate::{Addr, Bitmap, ChunkEntryFormat, ChunkEntryTable, Record, Result, Wire};
+use crate::{Addr, ChunkEntryFormat, ChunkEntryTable, PageBitmap, Record, Result, Wire};
 
 /// The header: shape, and the way to the data block.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -47,7 +47,7 @@ pub struct FixedArrayDataBlock {
     /// The header of the array.
     pub header: Addr,
     /// Which pages were ever written; no bytes if the block is not paged.
-    pub written_pages: Bitmap,
+    pub written_pages: PageBitmap,
     /// The elements; an empty table if the block is paged.
     pub elements: ChunkEntryTable,
 }

@@ -94,7 +94,7 @@ impl Record for FreeSpaceHeader {
             1 => FreeSpaceClient::File,
             found => {
                 let rule = "a client is a fractal heap (0) or the file (1)";
-                return Err(w.fault("client", Fault::Value { found: found.into(), rule }));
+                return Err(w.fault("client", Fault::InvalidValue { found: found.into(), rule }));
             }
         };
         w.length("free space", &mut self.free_bytes)?;

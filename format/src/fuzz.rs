@@ -27,7 +27,7 @@ pub fn run_target(name: &str, data: &[u8]) -> bool {
 ///
 /// # Panics
 /// If the target does, or if it takes damage that the checksum covers for sound.
-pub fn run_target_on_damage(seed: &Seed, mut around_run: impl FnMut(&[u8], &mut dyn FnMut())) {
+pub fn run_target_on_systematic_damage(seed: &Seed, mut around_run: impl FnMut(&[u8], &mut dyn FnMut())) {
     let mut run = |data: &[u8]| {
         let mut sound = false;
         around_run(data, &mut || sound = run_target(seed.target, data));

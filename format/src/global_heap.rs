@@ -140,12 +140,12 @@ impl GlobalHeapCollection {
     /// Adds an object, and returns its number. `None` if there is no space for it.
     pub fn insert_object(&mut self, data: &[u8], widths: Widths) -> Option<u16> {
         let mut inserted = None;
-        self.insert_objects([data], widths, |index| inserted = Some(index));
+        self.insert_objects_while_room([data], widths, |index| inserted = Some(index));
         inserted
     }
 
     /// Adds objects up to the first for which there is no space, and calls `on_inserted` with the number of each.
-    pub fn insert_objects<'a>(
+    pub fn insert_objects_while_room<'a>(
         &mut self,
         objects: impl IntoIterator<Item = &'a [u8]>,
         widths: Widths,
@@ -336,7 +336,8 @@ impl ObjectHead {
     fn data_bytes(&self, w: &impl Wire, room: usize) -> Result<(usize, usize)> {
         let (found, header) = (self.size, GlobalHeapCollection::object_header_bytes(w.widths()));
         let (len, padded) = if self.index == 0 {
-            let fault = || w.fault("object size", Fault::Value { found, rule: "free space holds its own header" });
+            let fault =
+                || w.fault("object size", Fault::InvalidValue { found, rule: "free space holds its own header" });
             (0, Some(found.checked_sub(header).ok_or_else(fault)?))
         } else {
             (found, found.checked_next_multiple_of(8))

@@ -65,7 +65,7 @@ pub use btree2::{
 pub use cache_image::{CacheImage, CacheImageEntry};
 pub use checksum::lookup3;
 pub use driver_info_block::DriverInfoBlock;
-pub use element_table::{AddrTable, Bitmap, ChunkEntryFormat, ChunkEntryTable, ChunkIndexEntry};
+pub use element_table::{AddrTable, ChunkEntryFormat, ChunkEntryTable, ChunkIndexEntry, PageBitmap};
 pub use error::{DecodeError, EncodeError, Fault};
 pub use extensible_array::{
     ExtensibleArrayDataBlock, ExtensibleArrayHeader, ExtensibleArrayIndexBlock, ExtensibleArrayParameters,

@@ -80,7 +80,12 @@ impl LocalHeapData {
     /// # Errors
     /// As [`LocalHeapData::string`].
     pub fn string_bytes(&self, offset: u64) -> Result<&[u8]> {
-        let error = |fault| DecodeError { record: "local heap data", field: "string", at: self.place(offset), fault };
+        let error = |fault| DecodeError {
+            record: "local heap data",
+            field: "string",
+            offset_in_structure: self.place(offset),
+            fault,
+        };
         let outside = Fault::TooLarge { found: offset, limit: self.bytes.len() as u64 };
         let rest = usize::try_from(offset).ok().and_then(|at| self.bytes.get(at..)).ok_or_else(|| error(outside))?;
         let unended = Fault::Truncated { needed: (rest.len() as u64).saturating_add(1), left: rest.len() };
@@ -91,7 +96,7 @@ impl LocalHeapData {
     /// The free blocks, in the order of the list that begins at `head`.
     ///
     /// # Errors
-    /// [`Fault::Value`] if a block lies outside the segment, or the list does not end.
+    /// [`Fault::InvalidValue`] if a block lies outside the segment, or the list does not end.
     pub fn free_blocks(&self, head: Option<u64>, length: Width) -> Result<Vec<LocalHeapFreeBlock>> {
         let smallest = length.bytes().saturating_mul(2);
         let max_blocks = self.bytes.len().checked_div(smallest).unwrap_or(0);
@@ -99,8 +104,13 @@ impl LocalHeapData {
         let mut next = head;
         while let Some(offset) = next {
             let error = |found, rule| {
-                let fault = Fault::Value { found, rule };
-                Err(DecodeError { record: "local heap data", field: "free block", at: self.place(offset), fault })
+                let fault = Fault::InvalidValue { found, rule };
+                Err(DecodeError {
+                    record: "local heap data",
+                    field: "free block",
+                    offset_in_structure: self.place(offset),
+                    fault,
+                })
             };
             let start = usize::try_from(offset).unwrap_or(usize::MAX);
             let Some(block) = self.bytes.get(start..).and_then(|rest| rest.get(..smallest)) else {

@@ -35,7 +35,7 @@ pub use dataspace::DataspaceMessage;
 pub use datatype::DatatypeMessage;
 pub use driver_info::DriverInfo;
 pub use external_files::{ExternalFileSlot, ExternalFiles};
-pub use file_space_info::{FileSpaceInfo, SpaceStrategy};
+pub use file_space_info::{FileSpaceInfo, FileSpaceStrategy};
 pub use fill_value::{FillValueMessage, FillValueOldMessage};
 pub use filter_pipeline::FilterPipelineMessage;
 pub use group_info::{GroupInfo, LinkEstimate, LinkPhaseChange};

@@ -27,7 +27,7 @@ impl PatchableImage {
             .get(..patch_range.start)
             .filter(|_| patch_range.start < patch_range.end && patch_range.end <= covered.len())?;
         let mut begun = Lookup3State::new(covered.len(), 0);
-        let from = before.len().checked_sub(begun.mix_whole_blocks(before).len())?;
+        let from = before.len().checked_sub(begun.mix_all_but_last_block(before).len())?;
         let is_sum = begun.finalize(covered.get(from..)?).to_le_bytes() == *sum;
         is_sum.then_some(PatchableImage { patch_range, checksum_state: begun, from, image })
     }

@@ -133,7 +133,7 @@ impl ReferenceElement {
             (4, _) => ReferenceKind::Attribute,
             (found, _) => {
                 let rule = "a reference type is 0 (none), 2 (object), 3 (region) or 4 (attribute)";
-                return Err(w.fault("reference type", Fault::Value { found: found.into(), rule }));
+                return Err(w.fault("reference type", Fault::InvalidValue { found: found.into(), rule }));
             }
         };
         let external = flags & EXTERNAL != 0;

@@ -90,7 +90,7 @@ impl StoredSelection {
             _ => 8,
         };
         let bytes = w.derived_u8("width", wanted)?;
-        let fault = Fault::Value { found: bytes.into(), rule: "2, 4 or 8 bytes" };
+        let fault = Fault::InvalidValue { found: bytes.into(), rule: "2, 4 or 8 bytes" };
         Width::new(bytes).filter(|_| matches!(bytes, 2 | 4 | 8)).ok_or_else(|| w.fault("width", fault))
     }
 
@@ -288,7 +288,7 @@ impl Record for StoredSelection {
         let version = w.derived_uint("version", Width::FOUR, self.version.into())?;
         let version = u8::try_from(version).unwrap_or(u8::MAX);
         if version == 0 || version > latest {
-            return Err(w.fault("version", Fault::Version { allowed: 1..=latest, found: version }));
+            return Err(w.fault("version", Fault::UnsupportedVersion { allowed: 1..=latest, found: version }));
         }
         self.version = version;
         match kind {
@@ -300,7 +300,7 @@ impl Record for StoredSelection {
             }
             found => {
                 let rule = "a selection type is 0 (none), 1 (points), 2 (hyperslab) or 3 (all)";
-                Err(w.fault("selection type", Fault::Value { found: found.into(), rule }))
+                Err(w.fault("selection type", Fault::InvalidValue { found: found.into(), rule }))
             }
         }
     }

@@ -60,7 +60,7 @@ impl Record for SharedMessageIndex {
             1 => SharedMessageIndexKind::Btree,
             found => {
                 let rule = "an index is a list (0) or a B-tree (1)";
-                return Err(w.fault("index type", Fault::Value { found: found.into(), rule }));
+                return Err(w.fault("index type", Fault::InvalidValue { found: found.into(), rule }));
             }
         };
         w.u16("message types", &mut self.message_types)?;
@@ -161,7 +161,7 @@ impl Record for SharedMessageRecord {
                 }
                 found => {
                     let rule = "a message is in the heap (0) or in an object header (1)";
-                    return Err(w.fault("location", Fault::Value { found: found.into(), rule }));
+                    return Err(w.fault("location", Fault::InvalidValue { found: found.into(), rule }));
                 }
             };
         }

@@ -148,7 +148,7 @@ impl Superblock {
     fn wire_width(w: &mut impl Wire, field: &'static str, width: Width) -> Result<Width> {
         let bytes = u8::try_from(width.bytes()).unwrap_or(u8::MAX);
         let read = w.derived_u8(field, bytes)?;
-        let fault = w.fault(field, Fault::Value { found: read.into(), rule: "a width is 2, 4 or 8 bytes" });
+        let fault = w.fault(field, Fault::InvalidValue { found: read.into(), rule: "a width is 2, 4 or 8 bytes" });
         Width::new(read).filter(|_| matches!(read, 2 | 4 | 8)).ok_or(fault)
     }
 
@@ -280,7 +280,7 @@ mod tests {
         let superblock = Superblock { status: StatusFlags(0x08), ..minimal(3) };
         let mut bytes = encode(&Superblock { status: StatusFlags::CLEAR, ..superblock }, Widths::default()).unwrap();
         *bytes.get_mut(11).unwrap() = 0x08;
-        assert!(matches!(Superblock::decode(&bytes).unwrap_err().fault, Fault::Value { found: 8, .. }));
+        assert!(matches!(Superblock::decode(&bytes).unwrap_err().fault, Fault::InvalidValue { found: 8, .. }));
     }
 
     #[test]

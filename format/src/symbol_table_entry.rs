@@ -62,7 +62,7 @@ impl Record for SymbolTableEntry {
                 2 => SymbolTableScratchPad::SoftLink { value_offset: 0 },
                 found => {
                     let rule = "a cache type is 0, 1 or 2";
-                    return Err(w.fault("cache type", Fault::Value { found: found.into(), rule }));
+                    return Err(w.fault("cache type", Fault::InvalidValue { found: found.into(), rule }));
                 }
             };
         }

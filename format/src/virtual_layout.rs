@@ -72,7 +72,7 @@ fn wire_shared_name(
         return w.nul_terminated_name(field, Arc::make_mut(name));
     }
     let index = w.derived_uint(field, w.widths().length, origin.unwrap_or(0) as u64)?;
-    let fault = Fault::Value { found: index, rule: "the index of a mapping before this one" };
+    let fault = Fault::InvalidValue { found: index, rule: "the index of a mapping before this one" };
     let found = usize::try_from(index).ok().and_then(named);
     *name = found.ok_or_else(|| w.fault(field, fault))?;
     Ok(())

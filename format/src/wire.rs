@@ -30,7 +30,12 @@ pub fn decode_with<R: Record>(record: R, bytes: &[u8], widths: Widths) -> Result
     let (record, used) = decode_prefix_with(record, bytes, widths)?;
     match bytes.len().saturating_sub(used) {
         0 => Ok(record),
-        left => Err(DecodeError { record: R::NAME, field: "end", at: used, fault: Fault::Trailing(left) }),
+        left => Err(DecodeError {
+            record: R::NAME,
+            field: "end",
+            offset_in_structure: used,
+            fault: Fault::TrailingBytes(left),
+        }),
     }
 }
 

@@ -11,9 +11,9 @@ use std::sync::Arc;
 
 use h5live_cache::{ChunkProxy, Handle};
 use h5live_format::{
-    Addr, AddrTable, ArrayDataBlockPage, Bitmap, ChunkEntryFormat, ChunkIndexEntry, ExtensibleArrayDataBlock,
-    ExtensibleArrayHeader, ExtensibleArrayIndexBlock, ExtensibleArrayParameters, ExtensibleArraySuperBlock, Record,
-    Width,
+    Addr, AddrTable, ArrayDataBlockPage, ChunkEntryFormat, ChunkIndexEntry, ExtensibleArrayDataBlock,
+    ExtensibleArrayHeader, ExtensibleArrayIndexBlock, ExtensibleArrayParameters, ExtensibleArraySuperBlock, PageBitmap,
+    Record, Width,
 };
 use h5live_model::ChunkCoord;
 use parking_lot::Mutex;
@@ -128,7 +128,7 @@ impl ExtensibleArray {
             header,
             block_offset_width: self.offset_width(),
             block_offset: self.geometry.data_block_elements_before(super_block),
-            written_pages: Bitmap::zeros(self.bitmap_len(super_block) as usize),
+            written_pages: PageBitmap::zeros(self.bitmap_len(super_block) as usize),
             data_blocks: AddrTable::undefined(
                 self.geometry.data_block_count(super_block) as usize,
                 self.array.metadata.addr_width(),

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use h5live_cache::{ChunkProxy, DependencyKind, Handle};
 use h5live_format::{
-    Addr, ArrayDataBlockPage, Bitmap, ChunkEntryFormat, ChunkIndexEntry, FixedArrayDataBlock, FixedArrayHeader, Record,
-    Widths,
+    Addr, ArrayDataBlockPage, ChunkEntryFormat, ChunkIndexEntry, FixedArrayDataBlock, FixedArrayHeader, PageBitmap,
+    Record, Widths,
 };
 use h5live_model::ChunkCoord;
 use parking_lot::RwLock;
@@ -148,7 +148,7 @@ impl FixedArray {
         };
         FixedArrayDataBlock {
             header,
-            written_pages: Bitmap::zeros(bitmap as usize),
+            written_pages: PageBitmap::zeros(bitmap as usize),
             elements: self.array.undefined_elements(elements),
         }
     }

@@ -410,7 +410,7 @@ impl Datatype {
 
     /// Whether some number in the type leaves more than half of its bits unused. libhdf5 takes that for damage when
     /// it finds it in an object header without a checksum, and refuses the object.
-    pub fn has_over_half_bits_unused(&self) -> bool {
+    pub fn has_number_over_half_unused(&self) -> bool {
         let unusual = |size: u32, offset: u16, precision: u16| {
             let used = u64::from(precision).saturating_add(offset.into());
             size > 1 && u64::from(size).saturating_mul(8) > used.saturating_mul(2)
@@ -419,11 +419,11 @@ impl Datatype {
             Datatype::Integer(t) => unusual(t.size, t.offset, t.precision),
             Datatype::Bitfield(t) => unusual(t.size, t.offset, t.precision),
             Datatype::Float(t) => unusual(t.size, t.offset, t.precision),
-            Datatype::Compound(t) => t.members.iter().any(|member| member.datatype.has_over_half_bits_unused()),
-            Datatype::Enum(t) => t.base.has_over_half_bits_unused(),
-            Datatype::VarLen(t) => t.base.has_over_half_bits_unused(),
-            Datatype::Array(t) => t.base.has_over_half_bits_unused(),
-            Datatype::Complex(t) => t.base.has_over_half_bits_unused(),
+            Datatype::Compound(t) => t.members.iter().any(|member| member.datatype.has_number_over_half_unused()),
+            Datatype::Enum(t) => t.base.has_number_over_half_unused(),
+            Datatype::VarLen(t) => t.base.has_number_over_half_unused(),
+            Datatype::Array(t) => t.base.has_number_over_half_unused(),
+            Datatype::Complex(t) => t.base.has_number_over_half_unused(),
             _ => false,
         }
     }

@@ -24,6 +24,6 @@ fn members_move_when_places_in_heaps_change_their_size() {
 fn sees_numbers_that_leave_most_of_their_bits_unused() {
     let narrow = Datatype::Integer(IntegerType { size: 4, precision: 15, ..Default::default() });
     let member = CompoundMember { name: "a".into(), offset: 0, datatype: narrow };
-    assert!(Datatype::Compound(CompoundType { size: 4, members: vec![member] }).has_over_half_bits_unused());
-    assert!(!Datatype::integer(4, ByteOrder::Little, Sign::Signed).has_over_half_bits_unused());
+    assert!(Datatype::Compound(CompoundType { size: 4, members: vec![member] }).has_number_over_half_unused());
+    assert!(!Datatype::integer(4, ByteOrder::Little, Sign::Signed).has_number_over_half_unused());
 }

@@ -6,7 +6,7 @@ use crate::{Error, Result, Settings};
 
 /// The part of the library that allocates space in a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub enum SpaceStrategy {
+pub enum FileSpaceStrategy {
     /// Free-space managers, aggregators, and the driver.
     #[default]
     FreeSpace,
@@ -18,18 +18,22 @@ pub enum SpaceStrategy {
     None,
 }
 
-impl SpaceStrategy {
+impl FileSpaceStrategy {
     /// All of them.
-    pub const ALL: [SpaceStrategy; 4] =
-        [SpaceStrategy::FreeSpace, SpaceStrategy::Paged, SpaceStrategy::Aggregators, SpaceStrategy::None];
+    pub const ALL: [FileSpaceStrategy; 4] = [
+        FileSpaceStrategy::FreeSpace,
+        FileSpaceStrategy::Paged,
+        FileSpaceStrategy::Aggregators,
+        FileSpaceStrategy::None,
+    ];
 
     /// `fsm-aggr`, `page`, `aggr` or `none`.
     pub fn name(self) -> &'static str {
         match self {
-            SpaceStrategy::FreeSpace => "fsm-aggr",
-            SpaceStrategy::Paged => "page",
-            SpaceStrategy::Aggregators => "aggr",
-            SpaceStrategy::None => "none",
+            FileSpaceStrategy::FreeSpace => "fsm-aggr",
+            FileSpaceStrategy::Paged => "page",
+            FileSpaceStrategy::Aggregators => "aggr",
+            FileSpaceStrategy::None => "none",
         }
     }
 
@@ -44,19 +48,19 @@ impl SpaceStrategy {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct FileSpaceSettings {
     /// The strategy of allocation.
-    pub strategy: SpaceStrategy,
-    /// Whether the file stores the list of free space ([`SpaceStrategy::FreeSpace`] and [`SpaceStrategy::Paged`]).
+    pub strategy: FileSpaceStrategy,
+    /// Whether the file stores the list of free space ([`FileSpaceStrategy::FreeSpace`] and [`FileSpaceStrategy::Paged`]).
     pub persist: bool,
     /// The smallest free section that is kept (bytes).
     pub threshold: u64,
-    /// Bytes of a page ([`SpaceStrategy::Paged`]): 512 to 1 GiB.
+    /// Bytes of a page ([`FileSpaceStrategy::Paged`]): 512 to 1 GiB.
     pub page_size: u64,
 }
 
 impl Default for FileSpaceSettings {
     /// As libhdf5: nothing is kept, no pages.
     fn default() -> Self {
-        FileSpaceSettings { strategy: SpaceStrategy::FreeSpace, persist: false, threshold: 1, page_size: 4096 }
+        FileSpaceSettings { strategy: FileSpaceStrategy::FreeSpace, persist: false, threshold: 1, page_size: 4096 }
     }
 }
 
@@ -68,7 +72,7 @@ impl FileSpaceSettings {
         }
         let base = FileSpaceSettings::default();
         FileSpaceSettings {
-            strategy: settings.get("strategy").and_then(SpaceStrategy::from_name).unwrap_or(base.strategy),
+            strategy: settings.get("strategy").and_then(FileSpaceStrategy::from_name).unwrap_or(base.strategy),
             persist: value(settings, "persist").unwrap_or(base.persist),
             threshold: value(settings, "threshold").unwrap_or(base.threshold),
             page_size: value(settings, "page_size").unwrap_or(base.page_size),
@@ -92,7 +96,7 @@ impl FileSpaceSettings {
         if !(512..=1 << 30).contains(&self.page_size) {
             return Err(Error::Invalid("a page of a file has 512 bytes to 1 GiB".to_owned()));
         }
-        let keeps = matches!(self.strategy, SpaceStrategy::FreeSpace | SpaceStrategy::Paged);
+        let keeps = matches!(self.strategy, FileSpaceStrategy::FreeSpace | FileSpaceStrategy::Paged);
         let Self { persist, threshold, .. } = if keeps { self } else { Self::default() };
         Ok(FileSpaceSettings { persist, threshold, ..self })
     }
@@ -104,7 +108,8 @@ mod tests {
 
     #[test]
     fn space_written_to_settings_is_read_from_them() {
-        let space = FileSpaceSettings { strategy: SpaceStrategy::Paged, persist: true, threshold: 7, page_size: 8192 };
+        let space =
+            FileSpaceSettings { strategy: FileSpaceStrategy::Paged, persist: true, threshold: 7, page_size: 8192 };
         let mut settings = Settings::default();
         assert_eq!(FileSpaceSettings::from_settings(&settings), FileSpaceSettings::default());
         space.write_to(&mut settings);

@@ -58,7 +58,7 @@ pub use datatype::{
 };
 pub use error::{Error, Result, Retry, StoreError, StoreErrorKind};
 pub use escape::{escape, escape_with};
-pub use file_space::{FileSpaceSettings, SpaceStrategy};
+pub use file_space::{FileSpaceSettings, FileSpaceStrategy};
 pub use info::{ObjectInfo, ObjectTimes};
 pub use invariant::SwmrInvariant;
 pub use libver::{LibVer, UnknownLibVer};
@@ -70,7 +70,7 @@ pub use object_id::ObjectId;
 pub use reclaim::{Leak, LeakLocation, ReclaimReport};
 pub use reference::{Referent, ReferentPart};
 pub use select::{
-    BoundSelection, ChunkSplit, ElementRun, SelectionError, StridedRuns, split_run_into_blocks, strided_run_as_block,
+    BoundSelection, ChunkSplit, ElementRun, SelectionError, StridedRuns, split_run_into_blocks, strided_runs_as_block,
 };
 pub use selection::{Block, DimIndices, Hyperslab, Selection};
 pub use settings::Settings;
@@ -83,10 +83,10 @@ pub use store::{
     Capabilities, ChunkBatch, ChunkBytes, ChunkEncodedBy, ChunkReadRequest, ChunkReadStrategy, ChunkSink, ChunkStore,
     ChunkWrite, ConsistencyScope, DurabilitySupport, EncodedKeyBounds, MapEdit, MapPrefetch, MapScan, MapStore,
     NewObject, ObjectInfoChange, ObjectScope, PartialWrites, PublishLevel, SessionInfo, SmallWritesStagedBy, Store,
-    StoreFeatures, StoreSizeLimits, StoreWriter, WriterLiveness, check_block_in_chunk, read_blob, read_block_by_runs,
-    read_chunks_sequentially,
+    StoreFeatures, StoreSizeLimits, StoreWriter, WriterLiveness, check_block_return_chunk_dims, read_blob,
+    read_block_by_runs, read_chunks_sequentially,
 };
-pub use store::{DatasetView, DatasetViewPart, MappedMemory, SharedBytes};
+pub use store::{DatasetView, DatasetViewPart, FileBackedBytes, MappedMemory};
 pub use store_check::{StoreCheckOptions, StoreCheckReport, StoreFinding};
 pub use unfilter::{
     FilterEngine, FilterResult, NoFilters, UnknownFilter, UnsupportedFilterData, is_unfilter_limitation,

@@ -314,7 +314,7 @@ impl Default for LinkOrAttributeStorageSpec {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct GroupSpec {
     /// How its links are kept.
-    pub links: LinkOrAttributeStorageSpec,
+    pub link_storage: LinkOrAttributeStorageSpec,
 }
 
 /// An object to be made.
@@ -323,11 +323,11 @@ pub struct ObjectSpec {
     /// The kind of the object, with its description.
     pub body: ObjectKindSpec,
     /// How its attributes are kept.
-    pub attributes: LinkOrAttributeStorageSpec,
+    pub attribute_storage: LinkOrAttributeStorageSpec,
     /// Whether it is kept when it was touched.
     pub track_times: bool,
     /// Whether it is to have attributes of more than 64 KiB, for which the oldest formats have no room.
-    pub large_attributes: bool,
+    pub expects_large_attributes: bool,
 }
 
 /// The kind of an object that is to be created, with its description.
@@ -347,9 +347,9 @@ impl From<ObjectKindSpec> for ObjectSpec {
     fn from(body: ObjectKindSpec) -> Self {
         ObjectSpec {
             body,
-            attributes: LinkOrAttributeStorageSpec::default(),
+            attribute_storage: LinkOrAttributeStorageSpec::default(),
             track_times: false,
-            large_attributes: false,
+            expects_large_attributes: false,
         }
     }
 }

@@ -39,7 +39,7 @@ pub struct StoreCheckReport {
     pub leak_count: u64,
     /// Chunks, and entries of a log, that were to be verified and could not be: their filters are not known here, or the file
     /// that has them is not what it was.
-    pub unverifiable_chunks: u64,
+    pub unverified_part_count: u64,
     /// Bytes of metadata and raw data that no checksum covers: whether they are what was written is not known. `None` where
     /// this is not counted.
     pub unchecksummed_bytes: Option<u64>,

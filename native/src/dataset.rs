@@ -32,7 +32,7 @@ use h5live_format::messages::{LayoutClass, LayoutMessage};
 use h5live_format::{Addr, ChunkEntryFormat, ChunkIndexEntry};
 use h5live_model::{
     ChunkBatch, ChunkCoord, ChunkGrid, ChunkReadRequest, ChunkSink, ChunkStore, DatasetSpec, Error as ModelError,
-    ObjectId, ObjectKind, Result as ModelResult, SharedBytes, StoredChunk, read_block_by_runs,
+    FileBackedBytes, ObjectId, ObjectKind, Result as ModelResult, StoredChunk, read_block_by_runs,
     read_chunks_sequentially,
 };
 
@@ -431,7 +431,7 @@ impl ChunkStore for NativeDataset {
         Ok(found.map(|found| at.saturating_add(found.saturating_sub(place))).filter(|at| *at < chunk.size))
     }
 
-    fn map(&self, chunk: &StoredChunk, len: u64) -> ModelResult<Option<SharedBytes>> {
+    fn map(&self, chunk: &StoredChunk, len: u64) -> ModelResult<Option<FileBackedBytes>> {
         self.check_not_deleted()?;
         let Some(at) = chunk.file_offset.filter(|_| self.session.file_cannot_change()) else { return Ok(None) };
         let mapped = self.session.cache.storage().map(at, len);

@@ -110,7 +110,7 @@ impl Error {
             CacheError::Decode { source, .. } => match source.fault {
                 Fault::Checksum { .. } => Some(SwmrInvariant::NoLastingTornWrites),
                 // There is another structure, or none.
-                Fault::Signature { .. } | Fault::Version { .. } => Some(SwmrInvariant::NoDanglingAddress),
+                Fault::Signature { .. } | Fault::UnsupportedVersion { .. } => Some(SwmrInvariant::NoDanglingAddress),
                 _ => None,
             },
             _ => None,

@@ -174,7 +174,7 @@ impl Store for NativeFile {
         let (info, body) = self.0.retry.retry(|| {
             let header = self.0.load_header(addr)?;
             let body = match kind_of(&header)? {
-                ObjectKind::Group => Some(ObjectKindSpec::Group(GroupSpec { links: link_storage(&header)? })),
+                ObjectKind::Group => Some(ObjectKindSpec::Group(GroupSpec { link_storage: link_storage(&header)? })),
                 ObjectKind::Datatype => {
                     let message = header.require_message::<DatatypeMessage>("a committed datatype has a datatype")?;
                     Some(ObjectKindSpec::Datatype(message.datatype))
@@ -189,7 +189,7 @@ impl Store for NativeFile {
                 ObjectKindSpec::Dataset(Box::new(DatasetSpec::clone(&*NativeDataset::open(&self.0, addr)?.spec()?)))
             }
         };
-        Ok(ObjectSpec { attributes: info.attribute_storage, track_times: info.times.is_some(), ..body.into() })
+        Ok(ObjectSpec { attribute_storage: info.attribute_storage, track_times: info.times.is_some(), ..body.into() })
     }
 
     fn info(&self, id: ObjectId) -> ModelResult<ObjectInfo> {

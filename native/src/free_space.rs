@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use h5live_cache::{DependencyKind, FlushScope, Handle, Owner, SpaceKind};
-use h5live_format::messages::{FileSpaceInfo, MessageType, SpaceStrategy};
+use h5live_format::messages::{FileSpaceInfo, FileSpaceStrategy, MessageType};
 use h5live_format::{Addr, FreeSection, FreeSpaceHeader, FreeSpaceSections, SameSizeSections};
 use h5live_indexes::ObjectMetadataAccess;
 
@@ -189,7 +189,7 @@ impl NativeSession {
 
 /// Whether structures and raw data are in pages of their own.
 fn is_paged(info: &FileSpaceInfo) -> bool {
-    info.strategy == SpaceStrategy::Paged && info.version > 0
+    info.strategy == FileSpaceStrategy::Paged && info.version > 0
 }
 
 /// The pieces of a section between multiples of `unit`.

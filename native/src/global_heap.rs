@@ -77,7 +77,7 @@ fn fill_collection(
 ) -> usize {
     let before = places.len();
     let mut add = |index: u16| places.push(GlobalHeapId { collection: at, index: index.into() });
-    collection.insert_objects(objects.iter().copied(), widths, &mut add);
+    collection.insert_objects_while_room(objects.iter().copied(), widths, &mut add);
     places.len().saturating_sub(before)
 }
 

@@ -82,18 +82,18 @@ impl NativeSession {
     }
 
     pub(crate) fn new_header_prefix(&self, spec: &ObjectSpec) -> ObjectHeaderPrefix {
-        let LinkOrAttributeStorageSpec { order, max_compact, min_dense } = spec.attributes;
+        let LinkOrAttributeStorageSpec { order, max_compact, min_dense } = spec.attribute_storage;
         let phase = AttributePhaseChange { max_compact, min_dense };
         let tracked = order >= CreationOrder::Tracked;
         // libhdf5 takes such a type for damage in a header without a checksum.
         let unusual = match &spec.body {
             ObjectKindSpec::Dataset(spec) => {
-                spec.committed_datatype.is_none() && spec.datatype.has_over_half_bits_unused()
+                spec.committed_datatype.is_none() && spec.datatype.has_number_over_half_unused()
             }
-            ObjectKindSpec::Datatype(datatype) => datatype.has_over_half_bits_unused(),
+            ObjectKindSpec::Datatype(datatype) => datatype.has_number_over_half_unused(),
             _ => false,
         };
-        let newer = tracked || spec.large_attributes || unusual;
+        let newer = tracked || spec.expects_large_attributes || unusual;
         let version = if newer { 2 } else { self.profile.min_object_header_version() };
         let times = (spec.track_times && version > 1).then(|| {
             let now = unix_time_seconds();
@@ -110,7 +110,7 @@ impl NativeSession {
     }
 
     fn create_group(&self, spec: &ObjectSpec, group: &GroupSpec) -> Result<CachedHeader> {
-        let LinkOrAttributeStorageSpec { order, max_compact, min_dense } = group.links;
+        let LinkOrAttributeStorageSpec { order, max_compact, min_dense } = group.link_storage;
         if !self.profile.prefers_link_messages() && order == CreationOrder::Untracked {
             return self.create_symbol_table_group(spec);
         }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use h5live_cache::{FlushScope, FreeList};
 use h5live_checker::file::{CheckOptions, check_path_with};
 use h5live_format::Addr;
-use h5live_format::messages::SpaceStrategy;
+use h5live_format::messages::FileSpaceStrategy;
 use h5live_model::{Leak, LeakLocation, ReclaimReport};
 
 use crate::object_deletion::add_object_to_plan;
@@ -53,7 +53,7 @@ pub fn repair_and_reclaim_unreachable(path: &Path, options: &OpenOptions) -> Res
 /// page is not free by itself.
 fn free_unused(path: &Path, options: &OpenOptions) -> Result<()> {
     let session = options.open(path)?;
-    if session.extension.space.strategy != SpaceStrategy::Paged {
+    if session.extension.space.strategy != FileSpaceStrategy::Paged {
         let (space, base) = (session.cache.space(), session.superblock.base.get().unwrap_or(0));
         let mut unused = find_unused(path, options, base)?;
         for (at, len, _) in space.free_sections() {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use h5live::model::{
-    CreationOrder, FileSpaceSettings, GroupSpec, LinkOrAttributeStorageSpec, ObjectSpec, SpaceStrategy,
+    CreationOrder, FileSpaceSettings, FileSpaceStrategy, GroupSpec, LinkOrAttributeStorageSpec, ObjectSpec,
 };
 use h5live::{
     File, FileWaiter, Group, LibVer, Locking, MissingSourcePolicy, Mode, Options, Reference, ReferenceTarget,
@@ -79,8 +79,8 @@ fn options_from(mode: Mode, given: &Bound<'_, PyDict>) -> PyResult<Options> {
         Some(_) => return Err(PyValueError::new_err("missing_sources is 'fill' or 'error'")),
     }
     if get(given, "track_order")? == Some(true) {
-        let spec = ObjectSpec::from(GroupSpec { links: entry_storage(true) });
-        options = options.root(ObjectSpec { attributes: entry_storage(true), ..spec });
+        let spec = ObjectSpec::from(GroupSpec { link_storage: entry_storage(true) });
+        options = options.root(ObjectSpec { attribute_storage: entry_storage(true), ..spec });
     }
     if let Some(space) = file_space(given)? {
         options = options.file_space(space);
@@ -98,10 +98,10 @@ fn options_from(mode: Mode, given: &Bound<'_, PyDict>) -> PyResult<Options> {
 fn file_space(given: &Bound<'_, PyDict>) -> PyResult<Option<FileSpaceSettings>> {
     let Some(strategy) = get::<String>(given, "fs_strategy")? else { return Ok(None) };
     let strategy = match strategy.as_str() {
-        "fsm" => SpaceStrategy::FreeSpace,
-        "page" => SpaceStrategy::Paged,
-        "aggregate" => SpaceStrategy::Aggregators,
-        "none" => SpaceStrategy::None,
+        "fsm" => FileSpaceStrategy::FreeSpace,
+        "page" => FileSpaceStrategy::Paged,
+        "aggregate" => FileSpaceStrategy::Aggregators,
+        "none" => FileSpaceStrategy::None,
         _ => return Err(PyValueError::new_err("Invalid file space strategy type")),
     };
     let mut space = FileSpaceSettings { strategy, ..FileSpaceSettings::default() };

@@ -57,7 +57,7 @@ impl GroupHandle {
         let untracked = h5live::model::CreationOrder::Untracked;
         let spec = run(py, || group.spec())?.map_err(raise)?;
         let info = run(py, || group.info())?.map_err(raise)?;
-        Ok((spec.links.order != untracked, info.attribute_storage.order != untracked))
+        Ok((spec.link_storage.order != untracked, info.attribute_storage.order != untracked))
     }
 
     /// The number of links.

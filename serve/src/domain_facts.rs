@@ -91,7 +91,7 @@ impl DomainDocuments {
     /// Those of the domain whose object is in a folder; `None` if there is none.
     pub fn at(folder: &Path) -> Option<Self> {
         let (id, _) = h5live_hsds::layout::DomainId::parse(&facts_at(folder)?.root?).ok()?;
-        let bucket = folder.ancestors().find(|bucket| bucket.join(id.prefix()).is_dir())?;
+        let bucket = folder.ancestors().find(|bucket| bucket.join(id.key_prefix_without_slash()).is_dir())?;
         Some(DomainDocuments { bucket: bucket.to_owned(), id })
     }
 
@@ -107,13 +107,14 @@ impl DomainDocuments {
         use h5live_hsds::layout::{LinksOrAttributes, ObjectDocument};
 
         let read = || {
-            let (file, mut bytes) = (std::fs::File::open(self.bucket.join(self.id.key(object))).ok()?, Vec::new());
+            let (file, mut bytes) =
+                (std::fs::File::open(self.bucket.join(self.id.document_key(object))).ok()?, Vec::new());
             file.take(MAX_DOCUMENT_BYTES).read_to_end(&mut bytes).ok()?;
             ObjectDocument::parse(self.id, object, &bytes).ok()
         };
         let Some(document) = read() else { return ExactTimes::default() };
         let (created, modified) = document.created_and_modified();
-        let entries = |class| document.own_entry_creation_times(class).unwrap_or_default().into_iter().collect();
+        let entries = |class| document.unsharded_entry_creation_times(class).unwrap_or_default().into_iter().collect();
         let (links, attributes) = (entries(LinksOrAttributes::Links), entries(LinksOrAttributes::Attributes));
         ExactTimes { created, modified, links, attributes }
     }

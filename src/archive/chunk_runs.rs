@@ -1,6 +1,6 @@
 //! Bytes of a dataset where the file has them: chunks without filters that lie one behind another, mapped together.
 
-use h5live_model::{ChunkCoord, DatasetSpec, Datatype, Layout, SharedBytes, StoredChunk};
+use h5live_model::{ChunkCoord, DatasetSpec, Datatype, FileBackedBytes, Layout, StoredChunk};
 
 use crate::{Dataset, DatasetView, DatasetViewPart};
 
@@ -11,7 +11,7 @@ struct Run {
     start: u64,
     /// Behind the last byte.
     end: u64,
-    bytes: SharedBytes,
+    bytes: FileBackedBytes,
     view: DatasetView<u8>,
 }
 

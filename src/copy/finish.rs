@@ -139,7 +139,10 @@ impl Copier<'_> {
             let had = had.map_err(|error| self.read_error(&made.path, error))?;
             let has = to.spec(made.to).and_then(ObjectSpec::into_group);
             let has = has.map_err(|error| self.write_error(&made.path, error))?;
-            lost.extend(is_lost(had.links.order, has.links.order).then_some(ObjectMetadataKind::LinkCreationOrder));
+            lost.extend(
+                is_lost(had.link_storage.order, has.link_storage.order)
+                    .then_some(ObjectMetadataKind::LinkCreationOrder),
+            );
         }
         let not_kept = lost.into_iter().map(|part| LostMetadata { path: made.path.clone(), part });
         self.report.lost_metadata.extend(not_kept);

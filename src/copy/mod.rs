@@ -296,7 +296,12 @@ impl<'a> Copier<'a> {
         let large_attributes = self.needs_newer_header(id, path)?;
         let has_references = has_references(&body);
         let (attributes, times) = (info.attribute_storage, info.times.is_some());
-        let spec = ObjectSpec { body, attributes, track_times: times, large_attributes };
+        let spec = ObjectSpec {
+            body,
+            attribute_storage: attributes,
+            track_times: times,
+            expects_large_attributes: large_attributes,
+        };
         let to = self.files.to.writer().map_err(|error| self.write_error(path, error))?;
         let copy = to.create(&NewObject::unlinked(&spec)).map_err(|error| self.write_error(path, error))?;
         self.files.objects.insert(id, copy);
@@ -319,7 +324,7 @@ impl<'a> Copier<'a> {
     fn needs_newer_header(&self, id: ObjectId, path: &str) -> Result<bool> {
         let mut found = false;
         let listed = self.files.from.store().for_each_attribute(id, &mut |attribute| {
-            let unusual = attribute.committed_datatype.is_none() && attribute.datatype.has_over_half_bits_unused();
+            let unusual = attribute.committed_datatype.is_none() && attribute.datatype.has_number_over_half_unused();
             found |= attribute.value.len() > LARGE_ATTRIBUTE_BYTES || unusual;
             !found
         });

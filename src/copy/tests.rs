@@ -69,7 +69,7 @@ fn references_lead_to_the_copies() {
 fn committed_types_and_creation_orders_come_along() {
     let from = File::in_memory();
     let order = LinkOrAttributeStorageSpec { order: CreationOrder::Indexed, ..LinkOrAttributeStorageSpec::default() };
-    let spec = ObjectSpec { attributes: order, ..GroupSpec { links: order }.into() };
+    let spec = ObjectSpec { attribute_storage: order, ..GroupSpec { link_storage: order }.into() };
     let group = from.writer().unwrap().create(&NewObject::linked(from.root().id(), &"g".into(), &spec)).unwrap();
     let datatype = Datatype::float(8, ByteOrder::Big).unwrap();
     let spec = datatype.clone().into();
@@ -89,7 +89,7 @@ fn committed_types_and_creation_orders_come_along() {
     let to = File::in_memory();
     from.object("g").unwrap().copy_to(&to.root(), "g").unwrap();
     let copy = to.group("g").unwrap();
-    assert_eq!(to.store().spec(copy.id()).unwrap().into_group().unwrap(), GroupSpec { links: order });
+    assert_eq!(to.store().spec(copy.id()).unwrap().into_group().unwrap(), GroupSpec { link_storage: order });
     let mut links = copy.links().unwrap();
     links.sort_by_key(|link| link.creation_order);
     assert_eq!(links.iter().map(|link| link.name.to_string()).collect::<Vec<_>>(), ["z", "a", "m"]);

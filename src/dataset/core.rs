@@ -139,7 +139,7 @@ impl DatasetCore {
 
     /// The number of chunks of `chunk_bytes` bytes that are handed to the store at once.
     pub(super) fn chunks_per_write(&self, chunk_bytes: usize) -> usize {
-        match self.read.reads.preferred_in_flight() {
+        match self.read.reads.preferred_chunks_in_flight() {
             1 => 1,
             _ => (self.transfer_memory_bytes / 2 / chunk_bytes.max(1)).clamp(1, CHUNKS_PER_BATCH),
         }

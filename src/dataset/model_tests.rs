@@ -190,10 +190,14 @@ fn dataset(file: &File, case: &Case, dims: &[u64], unlimited: usize) -> Dataset 
 
 fn behavior() -> impl Strategy<Value = MemoryStoreCapabilities> {
     let pieces = [1, 8, 24].map(|multiple_of| PartialWrites::Bytes { multiple_of });
-    let parts = select([pieces.as_slice(), &[PartialWrites::Blocks, PartialWrites::Whole]].concat());
+    let parts = select([pieces.as_slice(), &[PartialWrites::ElementBlocks, PartialWrites::Whole]].concat());
     let batched = |gap| ChunkReadStrategy::Batched { in_flight: 3, gap };
-    let reads =
-        select(vec![ChunkReadStrategy::Direct { atomic: 1 << 20 }, ChunkReadStrategy::Blocks, batched(0), batched(16)]);
+    let reads = select(vec![
+        ChunkReadStrategy::Direct { atomic: 1 << 20 },
+        ChunkReadStrategy::ElementBlocks,
+        batched(0),
+        batched(16),
+    ]);
     let staging = select(vec![SmallWritesStagedBy::Caller, SmallWritesStagedBy::Store]);
     (parts, select(vec![ChunkEncodedBy::Pipeline, ChunkEncodedBy::Store]), staging, reads).prop_map(
         |(parts, encoding, staging, reads)| MemoryStoreCapabilities { partial_writes: parts, staging, encoding, reads },

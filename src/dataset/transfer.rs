@@ -308,7 +308,7 @@ impl<T: H5Write> ElementSource for TypedSource<'_, T> {
     }
 
     fn direct_bytes(&self, places: Range<usize>) -> Option<&[u8]> {
-        T::stored_elements_with_encoder(self.encoder, &self.values[places])
+        T::as_stored_elements_with_encoder(self.encoder, &self.values[places])
     }
 
     fn check(&self) -> Result<(), ConvertError> {

@@ -116,7 +116,7 @@ impl<K: H5Type, V: H5Type> MapBuilder<K, V> {
 
     fn object_spec(&self) -> ObjectSpec {
         let body = ObjectKindSpec::Map(Box::new(self.spec.clone()));
-        ObjectSpec { attributes: self.attributes, track_times: self.times, ..body.into() }
+        ObjectSpec { attribute_storage: self.attributes, track_times: self.times, ..body.into() }
     }
 }
 

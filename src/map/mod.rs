@@ -16,5 +16,5 @@ pub use follow::MapLengthFollower;
 pub use item::EncodeAs;
 pub use object::UntypedMap;
 pub(crate) use object::no_maps;
-pub use pages::MapPairs;
+pub use pages::UntypedMapPairs;
 pub use typed::{Map, MapIter};

@@ -128,9 +128,9 @@ impl PairPages {
 /// The pairs of a map, or of a range of its keys, in the order of the keys. [`UntypedMap::pairs`] makes it. After its last
 /// key, another iteration may go on: `pairs((Bound::Excluded(last), Bound::Unbounded))`.
 #[derive(Debug)]
-pub struct MapPairs(pub(super) PairPages);
+pub struct UntypedMapPairs(pub(super) PairPages);
 
-impl Iterator for MapPairs {
+impl Iterator for UntypedMapPairs {
     type Item = Result<(Value, Value)>;
 
     fn next(&mut self) -> Option<Self::Item> {
@@ -151,9 +151,9 @@ impl UntypedMap {
     ///
     /// # Errors
     /// As [`UntypedMap::contains_key`]. Errors of reading come from the iterator.
-    pub fn pairs(&self, range: impl RangeBounds<Value>) -> Result<MapPairs> {
+    pub fn pairs(&self, range: impl RangeBounds<Value>) -> Result<UntypedMapPairs> {
         let start = key_bound(range.start_bound(), |key| self.key_of(key))?;
         let end = key_bound(range.end_bound(), |key| self.key_of(key))?;
-        Ok(MapPairs(self.pages(start, end, true)))
+        Ok(UntypedMapPairs(self.pages(start, end, true)))
     }
 }

@@ -83,9 +83,9 @@ impl Options {
     ///
     /// ```
     /// use h5live::File;
-    /// use h5live::model::{FileSpaceSettings, SpaceStrategy};
+    /// use h5live::model::{FileSpaceSettings, FileSpaceStrategy};
     ///
-    /// let space = FileSpaceSettings { strategy: SpaceStrategy::Paged, persist: true, page_size: 8192, ..FileSpaceSettings::default() };
+    /// let space = FileSpaceSettings { strategy: FileSpaceStrategy::Paged, persist: true, page_size: 8192, ..FileSpaceSettings::default() };
     /// let path = std::env::temp_dir().join(format!("paged-{}.h5", std::process::id()));
     /// File::options().create().file_space(space).open(&path)?.close()?;
     /// assert_eq!(File::open(&path)?.file_space(), space);
@@ -179,8 +179,10 @@ impl Options {
         }
         let known: Vec<_> =
             connector.options().visible_setting_descriptions().iter().map(|setting| setting.name).collect();
-        let known =
-            known.into_iter().chain(Options::common_settings().iter().map(|(setting, _)| setting.name)).collect();
+        let known = known
+            .into_iter()
+            .chain(Options::common_settings_with_defaults().iter().map(|(setting, _)| setting.name))
+            .collect();
         Err(SettingError::Unknown { connector: connector.name(), name: (*name).to_owned(), known })
     }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 #[non_exhaustive]
 pub enum PublishInterval {
     /// A dataset is flushed when this many rows were appended since its last flush.
-    Rows(u64),
+    DatasetRows(u64),
     /// The file is flushed when this time is over, if there is anything to publish.
     Time(Duration),
 }

@@ -126,7 +126,7 @@ proptest! {
             let error = counted(&dims).0.read_slice::<i64>(selected).unwrap_err();
             let is_expected = matches!(
                 error.kind(),
-                ErrorKind::Selection(SelectionError::OutOfBounds { .. } | SelectionError::IndexOutOfBounds { .. })
+                ErrorKind::Selection(SelectionError::ExceedsExtent { .. } | SelectionError::IndexOutOfBounds { .. })
             );
             prop_assert!(is_expected, "{}", error);
         }

@@ -46,13 +46,13 @@ pub trait H5Write: Clone + Sync {
     }
 
     #[doc(hidden)]
-    fn stored_elements_with_encoder<'a>(encoder: &ElementEncoder<Self>, values: &'a [Self]) -> Option<&'a [u8]> {
+    fn as_stored_elements_with_encoder<'a>(encoder: &ElementEncoder<Self>, values: &'a [Self]) -> Option<&'a [u8]> {
         let _ = (encoder, values);
         None
     }
 
     #[doc(hidden)]
-    fn stored_elements<'a>(file: &Datatype, values: &'a [Self]) -> Option<&'a [u8]> {
+    fn as_stored_elements<'a>(file: &Datatype, values: &'a [Self]) -> Option<&'a [u8]> {
         let _ = (file, values);
         None
     }
@@ -81,11 +81,11 @@ impl<T: H5Type> H5Write for T {
         T::encode_slice(encoder, values, elements, size, context)
     }
 
-    fn stored_elements_with_encoder<'a>(encoder: &T::Encoder, values: &'a [T]) -> Option<&'a [u8]> {
+    fn as_stored_elements_with_encoder<'a>(encoder: &T::Encoder, values: &'a [T]) -> Option<&'a [u8]> {
         T::as_stored_with_encoder(encoder, values)
     }
 
-    fn stored_elements<'a>(file: &Datatype, values: &'a [T]) -> Option<&'a [u8]> {
+    fn as_stored_elements<'a>(file: &Datatype, values: &'a [T]) -> Option<&'a [u8]> {
         T::as_stored(file, values)
     }
 }

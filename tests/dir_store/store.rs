@@ -333,7 +333,7 @@ impl StoreWriter for DirStore {
         fs::rename(&unfinished, &directory).map_err(io)?;
         let LinkTarget::Hard(id) = self.link_at(directory, name.clone()).target else { return Err(Error::Closed) };
         if let (Some(elements), Some(spec)) = (new.compact_elements, spec) {
-            self.dataset(id)?.write_whole(&ChunkCoord::origin(spec.dataspace.rank()), 0, elements)?;
+            self.dataset(id)?.write_whole_chunk(&ChunkCoord::origin(spec.dataspace.rank()), 0, elements)?;
         }
         self.is_dirty.store(true, Ordering::Release);
         Ok(id)
@@ -421,7 +421,7 @@ impl DirChunks {
             ChunkWrite::Whole { coord, filter_mask, bytes } if is_whole(bytes) => {
                 self.write_chunk(coord, filter_mask, bytes)
             }
-            ChunkWrite::AlongFirstDim { first, size, bytes } if size as u64 == whole => {
+            ChunkWrite::ChunksAlongFirstDim { first, size, bytes } if size as u64 == whole => {
                 let at = first.scaled().first().copied().unwrap_or_default();
                 let mut chunks = (at..).zip(bytes.chunks(size));
                 chunks.try_for_each(|(at, bytes)| self.write_chunk(&first.with_index(0, at), 0, bytes))
@@ -488,7 +488,7 @@ impl ChunkStore for DirChunks {
         Ok(Some(at).filter(|at| *at < chunk.size))
     }
 
-    fn map(&self, _: &StoredChunk, _: u64) -> Result<Option<SharedBytes>> {
+    fn map(&self, _: &StoredChunk, _: u64) -> Result<Option<FileBackedBytes>> {
         Ok(None)
     }
 

@@ -28,7 +28,7 @@ fn a_native_file_is_checked_also_beside_its_writer() {
     let left = folder.path().join("left.h5");
     std::fs::copy(&path, &left).unwrap();
     assert!(!check(&left).has_no_findings());
-    assert_eq!((report.object_count, report.unverifiable_chunks), (3, 0));
+    assert_eq!((report.object_count, report.unverified_part_count), (3, 0));
     let chunk = rows.stored_chunks().unwrap()[0].clone();
     file.close().unwrap();
     assert!(check(&path).has_no_findings());

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::sync::Arc;
 
-use h5live::model::{CreationOrder, FileSpaceSettings, LinkOrAttributeStorageSpec, LinkTarget, SpaceStrategy};
+use h5live::model::{CreationOrder, FileSpaceSettings, FileSpaceStrategy, LinkOrAttributeStorageSpec, LinkTarget};
 use h5live::{Attribute, Dataset, Datatype, File, Group, H5Type, NamedType, Object, Options};
 use h5live_cache::{FaultyStorage, InjectedFailure};
 use h5live_native::{LibVer, MemoryStorage, Mode, NativeFile, OpenOptions, Storage};
@@ -85,7 +85,8 @@ fn contents(image: &[u8]) -> String {
 
 /// The kinds of files that are changed.
 fn kinds() -> [(&'static str, LibVer, FileSpaceSettings); 7] {
-    let (aggregators, pages, free) = (FileSpaceSettings::default(), SpaceStrategy::Paged, SpaceStrategy::FreeSpace);
+    let (aggregators, pages, free) =
+        (FileSpaceSettings::default(), FileSpaceStrategy::Paged, FileSpaceStrategy::FreeSpace);
     let kept = |strategy| FileSpaceSettings { strategy, persist: true, page_size: 512, ..aggregators };
     [
         ("earliest", LibVer::Earliest, aggregators),

@@ -5,7 +5,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use h5live::model::{FileSpaceSettings, SpaceStrategy};
+use h5live::model::{FileSpaceSettings, FileSpaceStrategy};
 use h5live::{File, LibVer};
 use h5live_checker::file::check_path;
 
@@ -13,13 +13,13 @@ fn spaces() -> Vec<FileSpaceSettings> {
     let of = |strategy, persist, threshold, page_size| FileSpaceSettings { strategy, persist, threshold, page_size };
     vec![
         FileSpaceSettings::default(),
-        of(SpaceStrategy::FreeSpace, true, 1, 4096),
-        of(SpaceStrategy::FreeSpace, true, 100, 4096),
-        of(SpaceStrategy::Paged, false, 1, 4096),
-        of(SpaceStrategy::Paged, true, 1, 512),
-        of(SpaceStrategy::Paged, true, 1, 8192),
-        of(SpaceStrategy::Aggregators, false, 1, 4096),
-        of(SpaceStrategy::None, false, 1, 4096),
+        of(FileSpaceStrategy::FreeSpace, true, 1, 4096),
+        of(FileSpaceStrategy::FreeSpace, true, 100, 4096),
+        of(FileSpaceStrategy::Paged, false, 1, 4096),
+        of(FileSpaceStrategy::Paged, true, 1, 512),
+        of(FileSpaceStrategy::Paged, true, 1, 8192),
+        of(FileSpaceStrategy::Aggregators, false, 1, 4096),
+        of(FileSpaceStrategy::None, false, 1, 4096),
     ]
 }
 
@@ -80,7 +80,7 @@ fn libhdf5_agrees_on_how_a_file_hands_out_its_space() {
 fn refuses_pages_out_of_bounds() {
     for page_size in [0, 511, (1 << 30) + 1] {
         let folder = tempfile::tempdir().unwrap();
-        let space = FileSpaceSettings { strategy: SpaceStrategy::Paged, page_size, ..FileSpaceSettings::default() };
+        let space = FileSpaceSettings { strategy: FileSpaceStrategy::Paged, page_size, ..FileSpaceSettings::default() };
         let path = folder.path().join("new.h5");
         assert!(File::options().create().file_space(space).open(&path).is_err());
         assert!(!path.exists() || std::fs::metadata(&path).unwrap().len() == 0);

@@ -39,7 +39,7 @@ fn text(object: &Object, name: &str, text: &str) -> Result<()> {
 
 fn tracked() -> ObjectSpec {
     let kept = LinkOrAttributeStorageSpec { order: CreationOrder::Indexed, ..LinkOrAttributeStorageSpec::default() };
-    ObjectSpec { attributes: kept, ..GroupSpec { links: kept }.into() }
+    ObjectSpec { attribute_storage: kept, ..GroupSpec { link_storage: kept }.into() }
 }
 
 fn weather(path: &Path) -> Result<()> {

@@ -410,7 +410,7 @@ fn a_store_in_memory_counts_publications() {
 
 #[test]
 fn publishes_after_so_many_rows() {
-    let (writer, reader) = in_memory(File::options().publish_every(PublishInterval::Rows(4)));
+    let (writer, reader) = in_memory(File::options().publish_every(PublishInterval::DatasetRows(4)));
     let pairs = writer.new_dataset::<u32>().unlimited_rows(&[2]).create("pairs").unwrap();
     let seen = reader.dataset("pairs").unwrap();
     let mut visible = Vec::new();

@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::{fs::File, io, sync::Arc};
 
 #[cfg(unix)]
-use h5live_model::SharedBytes;
+use h5live_model::FileBackedBytes;
 #[cfg(target_os = "linux")]
 use parking_lot::Mutex;
 use parking_lot::RwLock;
@@ -219,7 +219,7 @@ impl Storage for FileStorage {
     }
 
     #[cfg(unix)]
-    fn map(&self, at: u64, len: u64) -> io::Result<Option<SharedBytes>> {
+    fn map(&self, at: u64, len: u64) -> io::Result<Option<FileBackedBytes>> {
         self.with_file(|file| {
             let is_there = at.checked_add(len).is_some_and(|end| file_len(file).is_ok_and(|found| end <= found));
             let Some(len) = usize::try_from(len).ok().filter(|len| is_there && *len > 0) else { return Ok(None) };

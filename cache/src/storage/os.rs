@@ -14,7 +14,7 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
-use h5live_model::{MappedMemory, SharedBytes};
+use h5live_model::{FileBackedBytes, MappedMemory};
 use memmap2::{MmapOptions, MmapRaw};
 
 use super::file_len::file_len;
@@ -28,12 +28,18 @@ pub(crate) use linux::{Mapping, VectorStore, WritableMapping};
 ///
 /// # Errors
 /// Those of the system.
-pub(crate) fn map_shared(file: &Arc<File>, at: u64, len: usize, is_guarded: bool) -> io::Result<SharedBytes> {
+pub(crate) fn map_shared(file: &Arc<File>, at: u64, len: usize, is_guarded: bool) -> io::Result<FileBackedBytes> {
     let map = MmapOptions::new().offset(at).len(len).map_raw_read_only(&**file)?;
-    Ok(SharedBytes::new(Arc::new(SharedMapping { map, copied: OnceLock::new(), file: file.clone(), at, is_guarded })))
+    Ok(FileBackedBytes::new(Arc::new(SharedMapping {
+        map,
+        copied: OnceLock::new(),
+        file: file.clone(),
+        at,
+        is_guarded,
+    })))
 }
 
-/// A mapping for [`SharedBytes`].
+/// A mapping for [`FileBackedBytes`].
 struct SharedMapping {
     /// Who looks at these bytes promises that nobody cuts the file.
     map: MmapRaw,

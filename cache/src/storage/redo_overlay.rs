@@ -12,7 +12,7 @@ use crate::primitive::{
         Ordering::{Acquire, Release},
     },
 };
-use h5live_model::SharedBytes;
+use h5live_model::FileBackedBytes;
 
 /// A storage in which places that were found torn are read as what they are to be, for as long as they stay just as
 /// they were found.
@@ -146,7 +146,7 @@ impl<S: Storage> Storage for RedoOverlay<S> {
         self.storage.sync()
     }
 
-    fn map(&self, at: u64, len: u64) -> io::Result<Option<SharedBytes>> {
+    fn map(&self, at: u64, len: u64) -> io::Result<Option<FileBackedBytes>> {
         if self.any.load(Acquire) {
             return Ok(None);
         }

@@ -120,7 +120,7 @@ impl FileWalk<'_> {
         let mut orders: HashMap<[u8; 8], i64> = HashMap::new();
         let mut last: Option<(u32, Vec<u8>)> = None;
         let names = self.check_btree2(info.name_index, AttributeNameRecord::default(), &mut |walk, index, record| {
-            let shared = record.flags & SHARED_FLAG != 0;
+            let shared = record.message_flags & SHARED_FLAG != 0;
             let body = if shared {
                 walk.add_shared_or_committed_use(MessageType::ATTRIBUTE, &SharedMessageTarget::Heap(record.heap_id));
                 walk.load_shared_message_body(MessageType::ATTRIBUTE, &record.heap_id, at)

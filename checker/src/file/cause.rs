@@ -165,8 +165,8 @@ impl FindingCause {
             FindingCause::Decode(error) => match error.fault {
                 Fault::Checksum { .. } => "checksum",
                 Fault::Signature { .. } => "signature",
-                Fault::Version { .. } => "version",
-                Fault::Truncated { .. } | Fault::Trailing(_) => "length",
+                Fault::UnsupportedVersion { .. } => "version",
+                Fault::Truncated { .. } | Fault::TrailingBytes(_) => "length",
                 _ => "value",
             },
             FindingCause::BeyondEnd { .. } => "beyond-end",

@@ -1,9 +1,9 @@
 //! Extensible arrays: the chunk index of datasets with one unlimited dimension.
 
 use h5live_format::{
-    Addr, AddrTable, ArrayDataBlockPage, Bitmap, ChunkEntryFormat, ChunkEntryTable, ExtensibleArrayDataBlock,
-    ExtensibleArrayHeader, ExtensibleArrayIndexBlock, ExtensibleArrayParameters, ExtensibleArraySuperBlock, Record,
-    Width,
+    Addr, AddrTable, ArrayDataBlockPage, ChunkEntryFormat, ChunkEntryTable, ExtensibleArrayDataBlock,
+    ExtensibleArrayHeader, ExtensibleArrayIndexBlock, ExtensibleArrayParameters, ExtensibleArraySuperBlock, PageBitmap,
+    Record, Width,
 };
 
 use super::FindingCause;
@@ -144,7 +144,7 @@ impl FileWalk<'_> {
                 header.total_data_block_bytes,
                 block_bytes,
             );
-            self.check_equal_or_note_if_live(HEADER, at, "elements realized", header.realized_elements, realized);
+            self.check_equal_or_note_if_live(HEADER, at, "elements realized", header.allocated_element_count, realized);
         }
     }
 
@@ -225,7 +225,7 @@ impl FileWalk<'_> {
             header: Addr::UNDEFINED,
             block_offset_width: array.offset,
             block_offset: 0,
-            written_pages: Bitmap::zeros(usize::try_from(bitmap).unwrap_or(0)),
+            written_pages: PageBitmap::zeros(usize::try_from(bitmap).unwrap_or(0)),
             data_blocks,
         };
         let Some(block) = self.claim_and_decode(context, at, size) else {

@@ -1,7 +1,8 @@
 //! Fixed arrays: the chunk index of datasets without an unlimited dimension.
 
 use h5live_format::{
-    Addr, ArrayDataBlockPage, Bitmap, ChunkEntryFormat, ChunkEntryTable, FixedArrayDataBlock, FixedArrayHeader, Record,
+    Addr, ArrayDataBlockPage, ChunkEntryFormat, ChunkEntryTable, FixedArrayDataBlock, FixedArrayHeader, PageBitmap,
+    Record,
 };
 
 use super::FindingCause;
@@ -51,7 +52,7 @@ impl FileWalk<'_> {
         let table =
             |len: u64| ChunkEntryTable::undefined(usize::try_from(len).unwrap_or(0), header.format, self.widths.offset);
         let (bitmap, elements) = if pages == 0 { (0, header.element_count) } else { (held, 0) };
-        let bitmap = Bitmap::zeros(usize::try_from(bitmap).unwrap_or(0));
+        let bitmap = PageBitmap::zeros(usize::try_from(bitmap).unwrap_or(0));
         let context = FixedArrayDataBlock { header: Addr::UNDEFINED, written_pages: bitmap, elements: table(elements) };
         let Some(bytes) = self.read_if_within_limit(BLOCK, at, head) else { return };
         let Some(block) = self.decode(context, at, &bytes) else { return };

@@ -45,7 +45,7 @@ impl FileWalk<'_> {
             table.start_block_bytes
         } else {
             self.check_indirect_block(heap, 0, rows, root, 0);
-            table.row_offset(rows).unwrap_or(u64::MAX)
+            table.row_offset_in_parent(rows).unwrap_or(u64::MAX)
         };
         heap.blocks.sort_unstable_by_key(|block| block.offset);
         self.check_equal_or_note_if_live(NAME, heap.addr, "managed space", heap.header.managed_space, covered);
@@ -75,7 +75,7 @@ impl FileWalk<'_> {
         let place = |index: usize, first: u16| {
             let (row, column) = (index / usize::from(table.column_count), index % usize::from(table.column_count));
             let row = u16::try_from(row).ok()?.checked_add(first)?;
-            let start = offset.checked_add(table.offset_of(row, u16::try_from(column).ok()?)?)?;
+            let start = offset.checked_add(table.block_offset_in_parent(row, u16::try_from(column).ok()?)?)?;
             Some((row, start))
         };
         for (index, child) in block.direct.iter().enumerate().filter(|(_, child)| child.addr.is_defined()) {

@@ -49,7 +49,7 @@ impl FileWalk<'_> {
 
     /// A number with few used bits counts as damaged if there is no checksum.
     pub fn check_datatype_uses_half_bits(&mut self, header: &CheckedObjectHeader, message: &DatatypeMessage) {
-        if header.prefix.version == 1 && message.datatype.has_over_half_bits_unused() {
+        if header.prefix.version == 1 && message.datatype.has_number_over_half_unused() {
             let rule = "numbers use half of their bits or more, in a header without a checksum";
             self.report(DatatypeMessage::NAME, header.addr, FindingCause::BrokenRule(rule));
         }

@@ -2,8 +2,8 @@
 
 use h5live_format::messages::{ChunkIndexType, DataspaceMessage, LayoutClass, LayoutMessage};
 use h5live_format::{
-    Addr, AddrTable, Bitmap, ChunkEntryFormat, ChunkEntryTable, ExtensibleArrayHeader, ExtensibleArrayIndexBlock,
-    ExtensibleArraySuperBlock, FixedArrayDataBlock, FixedArrayHeader, Width,
+    Addr, AddrTable, ChunkEntryFormat, ChunkEntryTable, ExtensibleArrayHeader, ExtensibleArrayIndexBlock,
+    ExtensibleArraySuperBlock, FixedArrayDataBlock, FixedArrayHeader, PageBitmap, Width,
 };
 use h5live_model::{Dataspace, Shape};
 
@@ -16,7 +16,7 @@ fn index_block() -> ExtensibleArrayIndexBlock {
 fn fixed_block(elements: usize) -> FixedArrayDataBlock {
     FixedArrayDataBlock {
         header: Addr::UNDEFINED,
-        written_pages: Bitmap::zeros(0),
+        written_pages: PageBitmap::zeros(0),
         elements: ChunkEntryTable::undefined(elements, ChunkEntryFormat::Unfiltered, Width::EIGHT),
     }
 }
@@ -84,7 +84,7 @@ fn wrong_sums_of_an_extensible_array_are_found() {
         |header| header.total_super_block_bytes += 1,
         |header| header.data_block_count -= 1,
         |header| header.total_data_block_bytes += 8,
-        |header| header.realized_elements -= 1,
+        |header| header.allocated_element_count -= 1,
         |header| header.max_index_set -= 1,
     ];
     for change in changes {
@@ -109,7 +109,7 @@ fn blocks_of_another_array_are_found() {
         header: Addr::UNDEFINED,
         block_offset_width: Width::FOUR,
         block_offset: 0,
-        written_pages: Bitmap::zeros(0),
+        written_pages: PageBitmap::zeros(0),
         data_blocks: AddrTable::undefined(4, Width::EIGHT),
     };
     file.edit(at, blank, |block| block.block_offset += 1);

@@ -39,7 +39,7 @@ impl Btree2Geometry {
     /// percent, and merged at `merge` percent.
     ///
     /// # Errors
-    /// [`Fault::Value`] if a node cannot hold a record, [`Fault::TooDeep`] for more than 64 levels.
+    /// [`Fault::InvalidValue`] if a node cannot hold a record, [`Fault::DeeperThan`] for more than 64 levels.
     pub(super) fn new(
         kind: u8,
         (node_size, record_size): (u32, u16),
@@ -48,7 +48,7 @@ impl Btree2Geometry {
         widths: Widths,
     ) -> Result<Self, Fault> {
         let space = u64::from(node_size).saturating_sub(NODE_OVERHEAD_BYTES);
-        let too_small = Fault::Value { found: node_size.into(), rule: "a node holds at least one record" };
+        let too_small = Fault::InvalidValue { found: node_size.into(), rule: "a node holds at least one record" };
         let narrow = |records: u64| u16::try_from(records).unwrap_or(u16::MAX);
         let leaf = space.checked_div(record_size.into()).filter(|n| *n > 0).ok_or(too_small.clone())?;
         let mut geometry = Btree2Geometry {
@@ -62,7 +62,7 @@ impl Btree2Geometry {
             levels: smallvec![LevelCapacity { records: narrow(leaf), below: leaf }],
         };
         if depth > MAX_DEPTH {
-            return Err(Fault::TooDeep(MAX_DEPTH.into()));
+            return Err(Fault::DeeperThan(MAX_DEPTH.into()));
         }
         for depth in 1..=depth {
             let level = geometry.next_level(depth, space).ok_or(too_small.clone())?;
@@ -140,9 +140,9 @@ impl Btree2Geometry {
         self.level(below).map(|level| Width::for_value(level.below))
     }
 
-    /// Bytes of a pointer to a child, in a node at `level`.
-    pub fn child_pointer_size(&self, level: u16) -> usize {
-        let total = self.subtree_record_count_width(level).map_or(0, Width::bytes);
+    /// Bytes of a pointer to a child, in a node at `parent_level`.
+    pub fn child_pointer_size(&self, parent_level: u16) -> usize {
+        let total = self.subtree_record_count_width(parent_level).map_or(0, Width::bytes);
         self.offset.bytes().saturating_add(self.count.bytes()).saturating_add(total)
     }
 

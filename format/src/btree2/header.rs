@@ -80,7 +80,7 @@ impl Btree2Geometry {
     /// The geometry of the tree with this header.
     ///
     /// # Errors
-    /// [`Fault::Value`] if a node cannot hold a record, [`Fault::TooDeep`] for more than 64 levels.
+    /// [`Fault::InvalidValue`] if a node cannot hold a record, [`Fault::DeeperThan`] for more than 64 levels.
     pub fn from_header(header: &Btree2Header, widths: Widths) -> std::result::Result<Self, Fault> {
         let Btree2Header { kind, node_size, record_size, split_percent: split, merge_percent: merge, depth, .. } =
             *header;

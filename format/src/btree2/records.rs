@@ -183,7 +183,7 @@ pub struct AttributeNameRecord {
     /// The attribute message in the object's heap, or in that of shared messages.
     pub heap_id: [u8; 8],
     /// The flags of the message; 0x02: it is in the heap of shared messages.
-    pub flags: u8,
+    pub message_flags: u8,
     /// The position in the order of creation.
     pub creation_order: u32,
     /// The lookup3 hash of the name.
@@ -195,7 +195,7 @@ impl Record for AttributeNameRecord {
 
     fn wire(&mut self, w: &mut impl Wire) -> Result<()> {
         w.byte_array("heap ID", &mut self.heap_id)?;
-        w.u8("message flags", &mut self.flags)?;
+        w.u8("message flags", &mut self.message_flags)?;
         w.u32("creation order", &mut self.creation_order)?;
         w.u32("hash", &mut self.hash)
     }
@@ -211,7 +211,7 @@ pub struct AttributeOrderRecord {
     /// The attribute message in the object's heap, or in that of shared messages.
     pub heap_id: [u8; 8],
     /// The flags of the message; 0x02: it is in the heap of shared messages.
-    pub flags: u8,
+    pub message_flags: u8,
     /// The position in the order of creation.
     pub creation_order: u32,
 }
@@ -221,7 +221,7 @@ impl Record for AttributeOrderRecord {
 
     fn wire(&mut self, w: &mut impl Wire) -> Result<()> {
         w.byte_array("heap ID", &mut self.heap_id)?;
-        w.u8("message flags", &mut self.flags)?;
+        w.u8("message flags", &mut self.message_flags)?;
         w.u32("creation order", &mut self.creation_order)
     }
 }

@@ -86,7 +86,7 @@ fn blocks_are_read_by_the_header_of_their_array() {
         let (pages, stored) = if elements > 1024 { (1, 0) } else { (0, 7) };
         let block = FixedArrayDataBlock {
             header: Addr::new(8),
-            written_pages: Bitmap::zeros(pages),
+            written_pages: PageBitmap::zeros(pages),
             elements: ChunkEntryTable::undefined(stored, array.format, WIDTHS.offset),
         };
         let header = encode(&array, WIDTHS).unwrap();
@@ -122,6 +122,6 @@ fn damage_is_shown_with_its_place() {
     let mut bytes = encode(&superblock, WIDTHS).unwrap();
     bytes[20] ^= 1;
     let dump = dump_any(&bytes, &DumpContext::default()).unwrap();
-    assert!(matches!(dump.result, Err(DecodeError { at: 44, fault: Fault::Checksum { .. }, .. })));
+    assert!(matches!(dump.result, Err(DecodeError { offset_in_structure: 44, fault: Fault::Checksum { .. }, .. })));
     assert_eq!(dump.fields.last().map(|field| field.value.as_str()), Some("does not match"));
 }

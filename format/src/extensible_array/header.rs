@@ -34,7 +34,7 @@ impl Default for ExtensibleArrayParameters {
 impl ExtensibleArrayParameters {
     /// The rule that the numbers break, if they break one.
     pub fn fault(&self) -> Option<Fault> {
-        let broken = |found: u8, rule| Some(Fault::Value { found: u64::from(found), rule });
+        let broken = |found: u8, rule| Some(Fault::InvalidValue { found: u64::from(found), rule });
         if self.element_index_bits == 0 || self.element_index_bits > 64 {
             broken(self.element_index_bits, "1 to 64 bits of the largest index")
         } else if self.index_block_elements == 0 {
@@ -71,7 +71,7 @@ pub struct ExtensibleArrayHeader {
     /// One more than the largest index that was ever set: readers look no further.
     pub max_index_set: u64,
     /// Elements for which there is space in blocks.
-    pub realized_elements: u64,
+    pub allocated_element_count: u64,
     /// The index block; undefined before the first element is set.
     pub index_block: Addr,
 }
@@ -86,7 +86,7 @@ impl Default for ExtensibleArrayHeader {
             data_block_count: 0,
             total_data_block_bytes: 0,
             max_index_set: 0,
-            realized_elements: 0,
+            allocated_element_count: 0,
             index_block: Addr::UNDEFINED,
         }
     }
@@ -110,7 +110,7 @@ impl Record for ExtensibleArrayHeader {
         w.length("data blocks", &mut self.data_block_count)?;
         w.length("data block bytes", &mut self.total_data_block_bytes)?;
         w.length("largest index set", &mut self.max_index_set)?;
-        w.length("elements realized", &mut self.realized_elements)?;
+        w.length("elements realized", &mut self.allocated_element_count)?;
         w.addr("index block", &mut self.index_block)?;
         w.checksum()
     }

@@ -22,16 +22,16 @@ impl ExtensibleArrayIndexBlock {
     pub fn new(
         header: Addr,
         format: ChunkEntryFormat,
-        offset: Width,
+        addr_width: Width,
         elements: usize,
         data_blocks: usize,
         super_blocks: usize,
     ) -> Self {
         ExtensibleArrayIndexBlock {
             header,
-            elements: ChunkEntryTable::undefined(elements, format, offset),
-            data_blocks: AddrTable::undefined(data_blocks, offset),
-            super_blocks: AddrTable::undefined(super_blocks, offset),
+            elements: ChunkEntryTable::undefined(elements, format, addr_width),
+            data_blocks: AddrTable::undefined(data_blocks, addr_width),
+            super_blocks: AddrTable::undefined(super_blocks, addr_width),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Extensible array super block.
 
 use crate::array_block::wire_block_start;
-use crate::{Addr, AddrTable, Bitmap, ChunkEntryFormat, Record, Result, Width, Wire};
+use crate::{Addr, AddrTable, ChunkEntryFormat, PageBitmap, Record, Result, Width, Wire};
 
 /// A super block: the way to a run of data blocks of one size (format specification 4.0, VII.D).
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -15,7 +15,7 @@ pub struct ExtensibleArraySuperBlock {
     /// The index of the first element below this block, less those of the index block.
     pub block_offset: u64,
     /// Which pages of paged data blocks were ever written.
-    pub written_pages: Bitmap,
+    pub written_pages: PageBitmap,
     /// The data blocks.
     pub data_blocks: AddrTable,
 }

@@ -31,7 +31,7 @@ pub struct DoublingTable {
     /// Bits of the largest offset in the heap.
     pub heap_offset_bits: u16,
     /// Rows of the root indirect block when it is made; 0 for as many as there can be.
-    pub start_rows: u16,
+    pub start_root_rows: u16,
 }
 
 impl DoublingTable {
@@ -41,7 +41,7 @@ impl DoublingTable {
         start_block_bytes: 512,
         max_direct_block_bytes: 65_536,
         heap_offset_bits: 32,
-        start_rows: 1,
+        start_root_rows: 1,
     };
 
     /// The parameters of libhdf5 for dense attributes and shared messages.
@@ -50,12 +50,12 @@ impl DoublingTable {
         start_block_bytes: 1024,
         max_direct_block_bytes: 65_536,
         heap_offset_bits: 40,
-        start_rows: 1,
+        start_root_rows: 1,
     };
 
     /// The rule that the numbers break, if they break one.
     pub fn fault(&self) -> Option<Fault> {
-        let broken = |found: u64, rule| Some(Fault::Value { found, rule });
+        let broken = |found: u64, rule| Some(Fault::InvalidValue { found, rule });
         if !self.column_count.is_power_of_two() {
             broken(self.column_count.into(), "the width of the table is a power of two")
         } else if !self.start_block_bytes.is_power_of_two() {
@@ -73,8 +73,8 @@ impl DoublingTable {
             )
         } else if self.max_direct_block_bytes.ilog2().saturating_add(1) < self.first_row_bits() {
             broken(self.max_direct_block_bytes, "the smallest indirect block holds at least one row")
-        } else if self.start_rows > self.max_rows() {
-            broken(self.start_rows.into(), "the root begins with no more rows than it can have")
+        } else if self.start_root_rows > self.max_rows() {
+            broken(self.start_root_rows.into(), "the root begins with no more rows than it can have")
         } else {
             None
         }
@@ -115,7 +115,7 @@ impl DoublingTable {
     }
 
     /// Bytes of heap space before a row, from the start of its indirect block; `None` past 64 bits.
-    pub fn row_offset(&self, row: u16) -> Option<u64> {
+    pub fn row_offset_in_parent(&self, row: u16) -> Option<u64> {
         if row == 0 { Some(0) } else { self.row_block_size(row)?.checked_mul(self.column_count.into()) }
     }
 
@@ -130,15 +130,15 @@ impl DoublingTable {
 
     /// The row and column of the block that holds an offset, counted from the start of its indirect block; and the
     /// offset inside that block.
-    pub fn row_column_and_offset(&self, offset: u64) -> Option<(u16, u16, u64)> {
-        let row = match offset.checked_ilog2() {
+    pub fn row_column_and_offset(&self, offset_in_parent: u64) -> Option<(u16, u16, u64)> {
+        let row = match offset_in_parent.checked_ilog2() {
             Some(bit) if bit >= self.first_row_bits() => {
                 u16::try_from(bit.saturating_sub(self.first_row_bits()).saturating_add(1)).ok()?
             }
             _ => 0,
         };
-        let (size, start) = (self.row_block_size(row)?, self.row_offset(row)?);
-        let in_row = offset.checked_sub(start)?;
+        let (size, start) = (self.row_block_size(row)?, self.row_offset_in_parent(row)?);
+        let in_row = offset_in_parent.checked_sub(start)?;
         let column = u16::try_from(in_row.checked_div(size)?).ok()?;
         Some((row, column, in_row.checked_rem(size)?))
     }
@@ -191,7 +191,7 @@ impl DoublingTable {
         let (mut row, mut column, mut inside) = self.row_column_and_offset(from)?;
         while row < rows {
             let size = self.row_block_size(row)?;
-            let start = base.checked_add(self.offset_of(row, column)?)?;
+            let start = base.checked_add(self.block_offset_in_parent(row, column)?)?;
             let largest = |rows: u16| self.row_block_size(rows.min(self.direct_rows()).saturating_sub(1)).unwrap_or(0);
             let large_enough = match self.child_rows(row) {
                 None if inside == 0 && size >= min_size => return Some(HeapBlockSlot { start, size }),
@@ -224,7 +224,7 @@ impl DoublingTable {
 
     fn add_slots_between(&self, rows: u16, base: u64, (from, to): (u64, u64), found: &mut Vec<HeapBlockSlot>) {
         for row in 0..rows {
-            let start = self.row_offset(row).and_then(|offset| base.checked_add(offset));
+            let start = self.row_offset_in_parent(row).and_then(|offset| base.checked_add(offset));
             let (Some(start), Some(size)) = (start, self.row_block_size(row)) else { return };
             if start >= to {
                 return;
@@ -245,8 +245,8 @@ impl DoublingTable {
     }
 
     /// Where the block of a row and column begins, from the start of its indirect block; `None` past 64 bits.
-    pub fn offset_of(&self, row: u16, column: u16) -> Option<u64> {
-        self.row_offset(row)?.checked_add(self.row_block_size(row)?.checked_mul(column.into())?)
+    pub fn block_offset_in_parent(&self, row: u16, column: u16) -> Option<u64> {
+        self.row_offset_in_parent(row)?.checked_add(self.row_block_size(row)?.checked_mul(column.into())?)
     }
 }
 
@@ -264,7 +264,7 @@ impl Record for DoublingTable {
         w.length("size of first blocks", &mut self.start_block_bytes)?;
         w.length("size of largest direct block", &mut self.max_direct_block_bytes)?;
         w.u16("bits of largest offset", &mut self.heap_offset_bits)?;
-        w.u16("rows of first root", &mut self.start_rows)?;
+        w.u16("rows of first root", &mut self.start_root_rows)?;
         match self.fault() {
             Some(fault) => Err(w.fault("doubling table", fault)),
             None => Ok(()),

@@ -148,7 +148,7 @@ impl Record for FractalHeapId {
         let shape = self.shape;
         let first = w.derived_u8("version and type", (self.kind_bits() << 4) | self.low_bits())?;
         if first >> 6 != 0 {
-            return Err(w.fault("version", Fault::Version { allowed: 0..=0, found: first >> 6 }));
+            return Err(w.fault("version", Fault::UnsupportedVersion { allowed: 0..=0, found: first >> 6 }));
         }
         if w.is_decoding() {
             self.location = match (first >> 4) & 0x03 {
@@ -160,7 +160,7 @@ impl Record for FractalHeapId {
                 TINY => HeapObjectLocation::Tiny(Vec::new()),
                 found => {
                     let rule = "a type is 0 (managed), 1 (huge) or 2 (tiny)";
-                    return Err(w.fault("type", Fault::Value { found: found.into(), rule }));
+                    return Err(w.fault("type", Fault::InvalidValue { found: found.into(), rule }));
                 }
             };
         }

@@ -29,7 +29,7 @@ fn table_of_links_has_the_rows_of_libhdf5() {
     let table = DoublingTable::LINKS;
     assert_eq!((table.direct_rows(), table.max_rows()), (9, 22));
     assert_eq!((0..4).map(|row| table.row_block_size(row).unwrap()).collect::<Vec<_>>(), [512, 512, 1024, 2048]);
-    assert_eq!((0..4).map(|row| table.row_offset(row).unwrap()).collect::<Vec<_>>(), [0, 2048, 4096, 8192]);
+    assert_eq!((0..4).map(|row| table.row_offset_in_parent(row).unwrap()).collect::<Vec<_>>(), [0, 2048, 4096, 8192]);
     assert_eq!((table.row_block_size(8), table.child_rows(8)), (Some(65_536), None));
     assert_eq!((table.row_block_size(9), table.child_rows(9)), (Some(131_072), Some(7)));
     assert_eq!(DoublingTable::ATTRIBUTES.offset_width().bytes(), 5);
@@ -40,7 +40,7 @@ fn every_offset_is_in_the_block_that_begins_before_it() {
     for table in [DoublingTable::LINKS, DoublingTable::ATTRIBUTES] {
         for offset in (0..1_000_000).step_by(77).chain([u32::MAX.into()]) {
             let (row, column, inside) = table.row_column_and_offset(offset).unwrap();
-            assert_eq!(table.offset_of(row, column).unwrap() + inside, offset);
+            assert_eq!(table.block_offset_in_parent(row, column).unwrap() + inside, offset);
             assert!(inside < table.row_block_size(row).unwrap() && column < table.column_count);
         }
     }
@@ -51,10 +51,10 @@ fn blocks_are_known_by_their_offset() {
     let table = DoublingTable::LINKS;
     assert_eq!(table.direct_block_size_at(0, 0), Some(512));
     assert_eq!(table.direct_block_size_at(4096, 4), Some(1024));
-    let child = table.offset_of(9, 2).unwrap();
+    let child = table.block_offset_in_parent(9, 2).unwrap();
     assert_eq!((table.indirect_block_rows_at(0, 12), table.indirect_block_rows_at(child, 12)), (Some(12), Some(7)));
     assert_eq!(table.direct_block_size_at(child + 2048, 12), Some(512));
-    let deeper = child + table.offset_of(3, 1).unwrap();
+    let deeper = child + table.block_offset_in_parent(3, 1).unwrap();
     assert_eq!((table.direct_block_size_at(deeper, 12), table.indirect_block_rows_at(deeper, 12)), (Some(2048), None));
 }
 
@@ -68,7 +68,7 @@ fn refuses_tables_that_are_not_powers_of_two() {
         DoublingTable { max_direct_block_bytes: 256, ..good },
         DoublingTable { heap_offset_bits: 10, ..good },
         DoublingTable { heap_offset_bits: 65, ..good },
-        DoublingTable { start_rows: 23, ..good },
+        DoublingTable { start_root_rows: 23, ..good },
         DoublingTable { column_count: 4096, max_direct_block_bytes: 512, ..good },
     ] {
         assert!(encode(&bad, WIDTHS).is_err(), "{bad:?}");
@@ -162,7 +162,7 @@ fn ids_of_links_take_seven_bytes() {
     let bytes = encode(&shape.id_of(HeapObjectLocation::Managed { offset: 22, length: 13 }), WIDTHS).unwrap();
     assert_eq!(bytes, [0, 22, 0, 0, 0, 13, 0]);
     let error = decode_with(shape.id_of(HeapObjectLocation::default()), &[0x40, 0, 0, 0, 0, 0, 0], WIDTHS).unwrap_err();
-    assert_eq!(error.fault, Fault::Version { allowed: 0..=0, found: 1 });
+    assert_eq!(error.fault, Fault::UnsupportedVersion { allowed: 0..=0, found: 1 });
 }
 
 #[test]
@@ -173,11 +173,14 @@ fn slots_are_found_by_size_and_cover_the_space_between() {
     assert_eq!(table.first_direct_slot_from(512, 1024), slot(4096, 1024));
     assert_eq!(table.first_direct_slot_from(512, 2048), slot(8192, 2048));
     // Row 9 is the first of indirect blocks: each of 7 rows, the largest of 16 KiB.
-    let nine = table.row_offset(9).unwrap();
+    let nine = table.row_offset_in_parent(9).unwrap();
     assert_eq!(table.first_direct_slot_from(nine, 512), slot(nine, 512));
-    assert_eq!(table.first_direct_slot_from(nine, 16_384), slot(nine + table.row_offset(6).unwrap(), 16_384));
-    let eleven = table.row_offset(11).unwrap();
-    assert_eq!(table.first_direct_slot_from(nine, 65_536), slot(eleven + table.row_offset(8).unwrap(), 65_536));
+    assert_eq!(table.first_direct_slot_from(nine, 16_384), slot(nine + table.row_offset_in_parent(6).unwrap(), 16_384));
+    let eleven = table.row_offset_in_parent(11).unwrap();
+    assert_eq!(
+        table.first_direct_slot_from(nine, 65_536),
+        slot(eleven + table.row_offset_in_parent(8).unwrap(), 65_536)
+    );
     let slots = table.covering_slots(table.max_rows(), 512, eleven + 1024);
     assert!(slots.windows(2).all(|pair| pair[0].end() == pair[1].start));
     assert_eq!((slots[0].start, slots.last().unwrap().end()), (512, eleven + 1024));

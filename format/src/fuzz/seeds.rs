@@ -366,7 +366,7 @@ fn add_array_seeds(seeds: &mut Seeds) {
         let elements = || ChunkEntryTable::undefined(2, format, Width::EIGHT);
         let index = ExtensibleArrayIndexBlock::new(header, format, Width::EIGHT, 2, 6, 25);
         seeds.add_checksummed("array", &[0, 1, 2, b], &index);
-        let (pages, data_blocks) = (Bitmap::zeros(b.into()), AddrTable::undefined(2, Width::EIGHT));
+        let (pages, data_blocks) = (PageBitmap::zeros(b.into()), AddrTable::undefined(2, Width::EIGHT));
         let block = ExtensibleArraySuperBlock {
             format,
             header,
@@ -387,7 +387,7 @@ fn add_array_seeds(seeds: &mut Seeds) {
             },
         );
         seeds.add_checksummed("array", &[0, 4, 2, b], &ArrayDataBlockPage { elements: elements() });
-        let block = FixedArrayDataBlock { header, written_pages: Bitmap::zeros(b.into()), elements: elements() };
+        let block = FixedArrayDataBlock { header, written_pages: PageBitmap::zeros(b.into()), elements: elements() };
         seeds.add_checksummed("array", &[0, 6, 2, b], &block);
     }
 }

@@ -97,7 +97,7 @@ fn message(data: &[u8]) -> bool {
 fn datatype(data: &[u8]) -> bool {
     let sound = assert_round_trip_if_sound(&DatatypeMessage::default(), data, Widths::default());
     if let Ok((message, _)) = decode_prefix::<DatatypeMessage>(data, Widths::default()) {
-        message.datatype.has_over_half_bits_unused();
+        message.datatype.has_number_over_half_unused();
         message.datatype.has_vlen_or_references();
         for profile in LibVer::ALL {
             let message = DatatypeMessage::new(profile, message.datatype.clone());
@@ -202,7 +202,7 @@ fn fractal_heap(data: &[u8]) -> bool {
 /// The statements of the doubling table about an offset agree with each other.
 fn geometry(table: &DoublingTable, offset: u64) {
     if let Some((row, column, inside)) = table.row_column_and_offset(offset) {
-        assert_eq!(table.offset_of(row, column).and_then(|at| at.checked_add(inside)), Some(offset));
+        assert_eq!(table.block_offset_in_parent(row, column).and_then(|at| at.checked_add(inside)), Some(offset));
         table.direct_block_size_at(offset, table.max_rows());
         table.indirect_block_rows_at(offset, table.max_rows());
     }
@@ -222,7 +222,7 @@ fn array(data: &[u8]) -> bool {
             w,
         ),
         2 => {
-            let (pages, data_blocks) = (Bitmap::zeros(b.into()), AddrTable::undefined(a.into(), w.offset));
+            let (pages, data_blocks) = (PageBitmap::zeros(b.into()), AddrTable::undefined(a.into(), w.offset));
             let block = ExtensibleArraySuperBlock {
                 format,
                 header,
@@ -246,7 +246,8 @@ fn array(data: &[u8]) -> bool {
         4 | 7 => assert_round_trip_if_sound(&ArrayDataBlockPage { elements: elements(a) }, rest, w),
         5 => assert_round_trip_if_sound(&FixedArrayHeader::default(), rest, w),
         _ => {
-            let block = FixedArrayDataBlock { header, written_pages: Bitmap::zeros(b.into()), elements: elements(a) };
+            let block =
+                FixedArrayDataBlock { header, written_pages: PageBitmap::zeros(b.into()), elements: elements(a) };
             assert_round_trip_if_sound(&block, rest, w)
         }
     }

@@ -8,7 +8,7 @@ macro_rules! survives_damage {
             fn $test() {
                 let mut seeds = all_seeds().into_iter().filter(|seed| seed.target == $target).peekable();
                 assert!(seeds.peek().is_some());
-                seeds.for_each(|seed| run_target_on_damage(&seed, |_, run| run()));
+                seeds.for_each(|seed| run_target_on_systematic_damage(&seed, |_, run| run()));
             }
         )*
     };

@@ -96,13 +96,13 @@ impl Record for DataspaceMessage {
             (1, None) => Dataspace::Simple(Shape::fixed(&dims)),
             (1, Some(max)) => {
                 let above = dims.iter().zip(&max).find(|(d, m)| d > m).map_or(0, |(d, _)| *d);
-                let fault = Fault::Value { found: above, rule: "no dimension is above its maximum" };
+                let fault = Fault::InvalidValue { found: above, rule: "no dimension is above its maximum" };
                 Dataspace::Simple(Shape::with_max(&dims, &max).ok_or_else(|| w.fault("dimension", fault))?)
             }
             (2, _) => Dataspace::Null,
             (found, _) => {
                 let rule = "a class is 0 (scalar), 1 (simple) or 2 (null)";
-                return Err(w.fault("class", Fault::Value { found: found.into(), rule }));
+                return Err(w.fault("class", Fault::InvalidValue { found: found.into(), rule }));
             }
         };
         Ok(())
@@ -145,7 +145,7 @@ mod tests {
             encode(&DataspaceMessage { version: 2, dataspace: Dataspace::Simple(shape) }, Widths::default()).unwrap();
         bytes[4] = 5;
         let error = decode::<DataspaceMessage>(&bytes, Widths::default()).unwrap_err();
-        assert!(matches!(error.fault, Fault::Value { found: 5, .. }), "{error}");
+        assert!(matches!(error.fault, Fault::InvalidValue { found: 5, .. }), "{error}");
     }
 
     #[test]

@@ -107,13 +107,13 @@ fn wire_datatype<W: Wire>(
     lowest: &mut Option<u8>,
 ) -> Result<u8> {
     if depth > MAX_DEPTH {
-        return Err(w.fault("datatype", Fault::TooDeep(MAX_DEPTH)));
+        return Err(w.fault("datatype", Fault::DeeperThan(MAX_DEPTH)));
     }
     let version = if w.is_decoding() { 0 } else { version_of(t, min_version) };
     let first = w.derived_u8("class and version", class_bits::class_number(t) | (version << 4))?;
     let version = first >> 4;
     if !(1..=5).contains(&version) {
-        return Err(w.fault("version", Fault::Version { allowed: 1..=5, found: version }));
+        return Err(w.fault("version", Fault::UnsupportedVersion { allowed: 1..=5, found: version }));
     }
     let mut flags = class_bits::ClassBits::to_write();
     let mut count = class_bits::class_bits(t, &mut flags, version);
@@ -123,12 +123,12 @@ fn wire_datatype<W: Wire>(
     w.require("size", size != 0, 0, "must not be 0")?;
     if w.is_decoding() {
         flags = class_bits::ClassBits::read(u32::try_from(stored).unwrap_or(0));
-        let unknown = Fault::Value { found: u64::from(first & 0x0f), rule: "a datatype class is 0 to 11" };
+        let unknown = Fault::InvalidValue { found: u64::from(first & 0x0f), rule: "a datatype class is 0 to 11" };
         *t = class_bits::blank_of_class(first & 0x0f, size).ok_or_else(|| w.fault("class", unknown))?;
         count = class_bits::class_bits(t, &mut flags, version);
     }
     if let Some(rule) = flags.broken() {
-        return Err(w.fault("class bits", Fault::Value { found: stored, rule }));
+        return Err(w.fault("class bits", Fault::InvalidValue { found: stored, rule }));
     }
     let mut inner = NestedTypes { version, min_version, depth: depth.saturating_add(1), lowest };
     match t {

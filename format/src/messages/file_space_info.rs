@@ -1,27 +1,27 @@
 //! How the file's space is managed (format specification 4.0, IV.A.2.x).
 
 use h5live_model::FileSpaceSettings;
-pub use h5live_model::SpaceStrategy;
+pub use h5live_model::FileSpaceStrategy;
 
 use super::{Message, MessageType};
 use crate::{Addr, Fault, Record, Result, Wire};
 
-fn strategy_of_number(number: u8) -> Option<SpaceStrategy> {
+fn strategy_of_number(number: u8) -> Option<FileSpaceStrategy> {
     Some(match number {
-        0 => SpaceStrategy::FreeSpace,
-        1 => SpaceStrategy::Paged,
-        2 => SpaceStrategy::Aggregators,
-        3 => SpaceStrategy::None,
+        0 => FileSpaceStrategy::FreeSpace,
+        1 => FileSpaceStrategy::Paged,
+        2 => FileSpaceStrategy::Aggregators,
+        3 => FileSpaceStrategy::None,
         _ => return None,
     })
 }
 
-fn strategy_number(strategy: SpaceStrategy) -> u8 {
+fn strategy_number(strategy: FileSpaceStrategy) -> u8 {
     match strategy {
-        SpaceStrategy::FreeSpace => 0,
-        SpaceStrategy::Paged => 1,
-        SpaceStrategy::Aggregators => 2,
-        SpaceStrategy::None => 3,
+        FileSpaceStrategy::FreeSpace => 0,
+        FileSpaceStrategy::Paged => 1,
+        FileSpaceStrategy::Aggregators => 2,
+        FileSpaceStrategy::None => 3,
     }
 }
 
@@ -32,7 +32,7 @@ pub struct FileSpaceInfo {
     /// 0 or 1.
     pub version: u8,
     /// The strategy of allocation.
-    pub strategy: SpaceStrategy,
+    pub strategy: FileSpaceStrategy,
     /// The free-space managers, if free space is kept when the file is closed: six (version 0), or twelve, first
     /// those of small sections, then those of large ones.
     pub managers: Option<Vec<Addr>>,
@@ -50,7 +50,7 @@ impl Default for FileSpaceInfo {
     fn default() -> Self {
         FileSpaceInfo {
             version: 1,
-            strategy: SpaceStrategy::FreeSpace,
+            strategy: FileSpaceStrategy::FreeSpace,
             managers: None,
             threshold: 1,
             page_size: 4096,
@@ -97,19 +97,19 @@ impl FileSpaceInfo {
 
     fn wire_version_0(&mut self, w: &mut impl Wire) -> Result<()> {
         let number = match (self.strategy, &self.managers) {
-            (SpaceStrategy::FreeSpace | SpaceStrategy::Paged, Some(_)) => 1,
-            (SpaceStrategy::FreeSpace | SpaceStrategy::Paged, None) => 2,
-            (SpaceStrategy::Aggregators, _) => 3,
-            (SpaceStrategy::None, _) => 4,
+            (FileSpaceStrategy::FreeSpace | FileSpaceStrategy::Paged, Some(_)) => 1,
+            (FileSpaceStrategy::FreeSpace | FileSpaceStrategy::Paged, None) => 2,
+            (FileSpaceStrategy::Aggregators, _) => 3,
+            (FileSpaceStrategy::None, _) => 4,
         };
         let number = w.derived_u8("strategy", number)?;
         self.strategy = match number {
-            1 | 2 => SpaceStrategy::FreeSpace,
-            3 => SpaceStrategy::Aggregators,
-            4 => SpaceStrategy::None,
+            1 | 2 => FileSpaceStrategy::FreeSpace,
+            3 => FileSpaceStrategy::Aggregators,
+            4 => FileSpaceStrategy::None,
             found => {
                 let rule = "a strategy is 1 to 4 in version 0";
-                return Err(w.fault("strategy", Fault::Value { found: found.into(), rule }));
+                return Err(w.fault("strategy", Fault::InvalidValue { found: found.into(), rule }));
             }
         };
         w.length("threshold", &mut self.threshold)?;
@@ -118,7 +118,7 @@ impl FileSpaceInfo {
 
     fn wire_version_1(&mut self, w: &mut impl Wire) -> Result<()> {
         let number = w.derived_u8("strategy", strategy_number(self.strategy))?;
-        let fault = Fault::Value { found: number.into(), rule: "a strategy is 0 to 3" };
+        let fault = Fault::InvalidValue { found: number.into(), rule: "a strategy is 0 to 3" };
         self.strategy = strategy_of_number(number).ok_or_else(|| w.fault("strategy", fault))?;
         let persists = w.derived_u8("persist", self.managers.is_some().into())?;
         w.length("threshold", &mut self.threshold)?;

@@ -83,7 +83,7 @@ impl FillValueMessage {
             3 => AllocationTime::Incremental,
             found => {
                 let rule = "allocation time is 1 (early), 2 (late) or 3 (incremental)";
-                return Err(w.fault("allocation time", Fault::Value { found: found.into(), rule }));
+                return Err(w.fault("allocation time", Fault::InvalidValue { found: found.into(), rule }));
             }
         };
         self.fill.time = match time {
@@ -92,7 +92,7 @@ impl FillValueMessage {
             2 => FillTime::IfSet,
             found => {
                 let rule = "fill time is 0 (allocation), 1 (never) or 2 (if set)";
-                return Err(w.fault("fill time", Fault::Value { found: found.into(), rule }));
+                return Err(w.fault("fill time", Fault::InvalidValue { found: found.into(), rule }));
             }
         };
         Ok(())
@@ -148,7 +148,7 @@ impl FillValueMessage {
             }
             both => {
                 let rule = "a fill value is not both undefined and present";
-                return Err(w.fault("flags", Fault::Value { found: both.into(), rule }));
+                return Err(w.fault("flags", Fault::InvalidValue { found: both.into(), rule }));
             }
         }
         Ok(())
@@ -193,6 +193,6 @@ mod tests {
     #[test]
     fn refuses_a_value_that_is_both_undefined_and_present() {
         let error = decode::<FillValueMessage>(&[3, 0x3a, 0, 0, 0, 0], Widths::default()).unwrap_err();
-        assert!(matches!(error.fault, Fault::Value { found: 0x30, .. }), "{error}");
+        assert!(matches!(error.fault, Fault::InvalidValue { found: 0x30, .. }), "{error}");
     }
 }

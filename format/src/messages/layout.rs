@@ -187,7 +187,7 @@ impl LayoutMessage {
                     }
                     _ => "a class is 0 (compact), 1 (contiguous), 2 (chunked) or 3 (virtual)",
                 };
-                return Err(w.fault("class", Fault::Value { found: found.into(), rule }));
+                return Err(w.fault("class", Fault::InvalidValue { found: found.into(), rule }));
             }
         };
         Ok(())
@@ -303,7 +303,7 @@ impl ChunkedStorage {
         let rank = self.wire_rank(w)?;
         let largest = self.chunk_dims.iter().copied().fold(self.element_size, u64::max);
         let width = w.derived_u8("dimension width", u8::try_from(Width::for_value(largest).bytes()).unwrap_or(8))?;
-        let fault = Fault::Value { found: width.into(), rule: "1 to 8 bytes" };
+        let fault = Fault::InvalidValue { found: width.into(), rule: "1 to 8 bytes" };
         let width = Width::new(width).ok_or_else(|| w.fault("dimension width", fault))?;
         self.wire_chunk_dims(w, rank, width)?;
         let number = w.derived_u8("chunk index type", Self::index_type_number(&self.index))?;
@@ -318,7 +318,7 @@ impl ChunkedStorage {
                 5 => ChunkIndexType::Btree2 { node_size: 0, split: 0, merge: 0 },
                 found => {
                     let rule = "a chunk index type is 1 to 5";
-                    return Err(w.fault("chunk index type", Fault::Value { found: found.into(), rule }));
+                    return Err(w.fault("chunk index type", Fault::InvalidValue { found: found.into(), rule }));
                 }
             };
         }
@@ -332,7 +332,7 @@ impl ChunkIndexType {
         match self {
             ChunkIndexType::Btree1 => {
                 let rule = "version 1 B-trees belong to layout versions 1 to 3";
-                Err(w.fault("chunk index type", Fault::Value { found: 0, rule }))
+                Err(w.fault("chunk index type", Fault::InvalidValue { found: 0, rule }))
             }
             ChunkIndexType::Single { filtered: None } | ChunkIndexType::Implicit => Ok(()),
             ChunkIndexType::Single { filtered: Some(chunk) } => {

@@ -146,7 +146,7 @@ impl Record for LinkMessage {
             1 => CharacterSet::Utf8,
             found => {
                 let rule = "a name is in ASCII (0) or UTF-8 (1)";
-                return Err(w.fault("name character set", Fault::Value { found: found.into(), rule }));
+                return Err(w.fault("name character set", Fault::InvalidValue { found: found.into(), rule }));
             }
         };
         let width = match flags & 0x03 {
@@ -167,7 +167,7 @@ impl Record for LinkMessage {
                 65.. => LinkValue::UserDefined { class: kind, data: Vec::new() },
                 found => {
                     let rule = "a link is hard (0), soft (1) or of a class from 64";
-                    return Err(w.fault("link type", Fault::Value { found: found.into(), rule }));
+                    return Err(w.fault("link type", Fault::InvalidValue { found: found.into(), rule }));
                 }
             };
         }

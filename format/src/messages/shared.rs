@@ -65,7 +65,7 @@ impl Record for SharedMessageReference {
         match &mut self.place {
             SharedMessageTarget::Committed(addr) => w.addr("object header", addr),
             SharedMessageTarget::Heap(_) if self.version < 3 => {
-                Err(w.fault("version", Fault::Version { allowed: 3..=3, found: self.version }))
+                Err(w.fault("version", Fault::UnsupportedVersion { allowed: 3..=3, found: self.version }))
             }
             SharedMessageTarget::Heap(id) => w.byte_array("heap ID", id),
         }

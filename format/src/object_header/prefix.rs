@@ -179,7 +179,7 @@ impl Record for ObjectHeaderPrefix {
         match self.version {
             1 => self.wire_version_1(w),
             2 => self.wire_version_2(w),
-            found => Err(w.fault("version", Fault::Version { allowed: 1..=2, found })),
+            found => Err(w.fault("version", Fault::UnsupportedVersion { allowed: 1..=2, found })),
         }
     }
 }

@@ -110,13 +110,13 @@ impl RawMessage {
     /// Refuses a message of an unknown type that a program must know to open the object (for writing or not).
     ///
     /// # Errors
-    /// [`Fault::UnknownMessage`].
+    /// [`Fault::UnknownRequiredMessage`].
     pub fn refuse_unknown(&self, for_writing: bool) -> Result<()> {
         if self.kind.is_known() || !self.flags.must_be_known(for_writing) {
             return Ok(());
         }
-        let fault = Fault::UnknownMessage(self.kind.number());
-        Err(DecodeError { record: "object header", field: "message type", at: 0, fault })
+        let fault = Fault::UnknownRequiredMessage(self.kind.number());
+        Err(DecodeError { record: "object header", field: "message type", offset_in_structure: 0, fault })
     }
 }
 
@@ -187,7 +187,7 @@ impl Record for FramedMessage<'_> {
         w.require("size", self.version > 1 || size % 8 == 0, size.into(), "a multiple of 8")?;
         message.flags = MessageFlags(w.derived_u8("flags", message.flags.0)?);
         if let Some(rule) = message.flags.fault(message.kind) {
-            return Err(w.fault("flags", Fault::Value { found: message.flags.0.into(), rule }));
+            return Err(w.fault("flags", Fault::InvalidValue { found: message.flags.0.into(), rule }));
         }
         if self.version == 1 {
             w.reserved(3)?;

@@ -63,7 +63,7 @@ impl Wire for Decoder<'_> {
     }
 
     fn fault(&self, field: &'static str, fault: Fault) -> DecodeError {
-        DecodeError { record: self.record, field, at: self.at, fault }
+        DecodeError { record: self.record, field, offset_in_structure: self.at, fault }
     }
 
     #[inline]
@@ -121,7 +121,7 @@ impl Wire for Decoder<'_> {
             return Ok(());
         }
         let fault = Fault::Signature { expected, found: found.to_vec() };
-        Err(DecodeError { record: self.record, field: "signature", at, fault })
+        Err(DecodeError { record: self.record, field: "signature", offset_in_structure: at, fault })
     }
 
     // A fuzzer does not find checksums: there, any is taken for right.
@@ -133,7 +133,12 @@ impl Wire for Decoder<'_> {
         if stored == computed || cfg!(fuzzing) || crate::checksum_override::ignores_checksums() {
             return Ok(());
         }
-        Err(DecodeError { record: self.record, field: "checksum", at, fault: Fault::Checksum { stored, computed } })
+        Err(DecodeError {
+            record: self.record,
+            field: "checksum",
+            offset_in_structure: at,
+            fault: Fault::Checksum { stored, computed },
+        })
     }
 
     fn embedded_checksum(&mut self, len: usize) -> Result<()> {
@@ -143,7 +148,7 @@ impl Wire for Decoder<'_> {
         let whole = self.bytes.get(..len).filter(|_| self.at <= len).ok_or_else(|| {
             let fault =
                 Fault::Truncated { needed: len.saturating_sub(at) as u64, left: self.bytes.len().saturating_sub(at) };
-            DecodeError { record: self.record, field: "checksum", at, fault }
+            DecodeError { record: self.record, field: "checksum", offset_in_structure: at, fault }
         })?;
         let mut bytes = whole.to_vec();
         bytes.iter_mut().skip(at).take(4).for_each(|byte| *byte = 0);
@@ -151,7 +156,12 @@ impl Wire for Decoder<'_> {
         if stored == computed || cfg!(fuzzing) || crate::checksum_override::ignores_checksums() {
             return Ok(());
         }
-        Err(DecodeError { record: self.record, field: "checksum", at, fault: Fault::Checksum { stored, computed } })
+        Err(DecodeError {
+            record: self.record,
+            field: "checksum",
+            offset_in_structure: at,
+            fault: Fault::Checksum { stored, computed },
+        })
     }
 
     #[inline]

@@ -136,7 +136,7 @@ impl Wire for Encoder {
     }
 
     fn fault(&self, field: &'static str, fault: Fault) -> DecodeError {
-        DecodeError { record: self.record, field, at: self.position(), fault }
+        DecodeError { record: self.record, field, offset_in_structure: self.position(), fault }
     }
 
     #[inline]

@@ -163,7 +163,10 @@ pub trait Wire {
         if allowed.contains(value) {
             Ok(())
         } else {
-            Err(DecodeError { at, ..self.fault("version", Fault::Version { allowed, found: *value }) })
+            Err(DecodeError {
+                offset_in_structure: at,
+                ..self.fault("version", Fault::UnsupportedVersion { allowed, found: *value })
+            })
         }
     }
 
@@ -203,7 +206,7 @@ pub trait Wire {
 
     /// Refuses a value that breaks a rule of the format.
     fn require(&self, field: &'static str, holds: bool, found: u64, rule: &'static str) -> Result<()> {
-        if holds { Ok(()) } else { Err(self.fault(field, Fault::Value { found, rule })) }
+        if holds { Ok(()) } else { Err(self.fault(field, Fault::InvalidValue { found, rule })) }
     }
 
     /// A count of things of at least `each` bytes, as a `usize` that the remaining bytes can hold.

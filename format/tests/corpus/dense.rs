@@ -156,7 +156,7 @@ impl Walk<'_> {
         }
         let heap = self.fractal_heap(info.heap);
         for record in self.btree2(info.name_index, AttributeNameRecord::default()) {
-            if record.flags & 0x02 != 0 {
+            if record.message_flags & 0x02 != 0 {
                 continue;
             }
             let Some((at, bytes)) = self.object(&heap, &record.heap_id) else { continue };

@@ -9,7 +9,7 @@ mod walk;
 use std::path::Path;
 
 use h5live_format::dump;
-use h5live_format::fuzz::{self, Seed, run_target_on_damage};
+use h5live_format::fuzz::{self, Seed, run_target_on_systematic_damage};
 use h5live_test_support::corpus_files;
 use walk::{Findings, Walk};
 
@@ -87,7 +87,7 @@ fn bytes_of_real_files_survive_damage() {
         if sound {
             let seed =
                 Seed { target, data: [&head[..], &bytes].concat(), structure_start: head.len(), checksummed_len: 0 };
-            run_target_on_damage(&seed, |_, run| run());
+            run_target_on_systematic_damage(&seed, |_, run| run());
         }
     }
 }

@@ -74,7 +74,7 @@ impl Kind for AttributeOrderRecord {
     }
 
     fn of(key: u64, value: u64) -> Self {
-        AttributeOrderRecord { heap_id: [value as u8; 8], flags: value as u8, creation_order: key as u32 }
+        AttributeOrderRecord { heap_id: [value as u8; 8], message_flags: value as u8, creation_order: key as u32 }
     }
 
     fn key(&self) -> u64 {

@@ -57,7 +57,7 @@ impl ExtensibleArray {
             total_super_block_bytes: found.super_block_bytes,
             data_block_count: found.data_blocks,
             total_data_block_bytes: found.data_block_bytes,
-            realized_elements: found.elements,
+            allocated_element_count: found.elements,
             ..stated.clone()
         };
         let is_wrong = right != stated;

@@ -23,7 +23,7 @@ impl ExtensibleArray {
                 .create_with_stated_len(self.index_block_len(), || self.empty_index_block(header.addr()))?;
             header.update(|header| {
                 header.index_block = block.addr();
-                header.realized_elements += self.geometry.index_block_element_count() as u64;
+                header.allocated_element_count += self.geometry.index_block_element_count() as u64;
             });
             block
         };
@@ -68,7 +68,7 @@ impl ExtensibleArray {
         header.update(|header| {
             header.data_block_count += 1;
             header.total_data_block_bytes += space;
-            header.realized_elements += elements;
+            header.allocated_element_count += elements;
         });
         Ok(block)
     }

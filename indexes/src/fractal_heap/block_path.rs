@@ -49,7 +49,10 @@ impl FractalHeap {
             let (row, column, rest) =
                 table.row_column_and_offset(inside).filter(|(row, ..)| *row < rows).ok_or_else(lost)?;
             let entry = usize::from(row) * usize::from(table.column_count) + usize::from(column);
-            let before = table.offset_of(row, column).and_then(|before| start.checked_add(before)).ok_or_else(lost)?;
+            let before = table
+                .block_offset_in_parent(row, column)
+                .and_then(|before| start.checked_add(before))
+                .ok_or_else(lost)?;
             let Some(below) = table.child_rows(row) else {
                 let element = block.read().direct.get(entry).ok_or_else(lost)?;
                 ancestors.push((block, entry));

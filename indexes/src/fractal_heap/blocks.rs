@@ -158,7 +158,7 @@ impl FractalHeap {
         let (row, ..) = table.row_column_and_offset(slot.start).ok_or_else(lost)?;
         let end = self.used_space_end(shape);
         if row >= shape.root_rows {
-            let min_rows = match (shape.root_rows, table.start_rows) {
+            let min_rows = match (shape.root_rows, table.start_root_rows) {
                 (0, 0) => table.max_rows(),
                 (0, rows) => rows,
                 (rows, _) => rows.saturating_mul(2),
@@ -175,7 +175,10 @@ impl FractalHeap {
         loop {
             let (row, column, rest) = table.row_column_and_offset(inside).ok_or_else(lost)?;
             let entry = usize::from(row) * usize::from(table.column_count) + usize::from(column);
-            start = table.offset_of(row, column).and_then(|before| before.checked_add(start)).ok_or_else(lost)?;
+            start = table
+                .block_offset_in_parent(row, column)
+                .and_then(|before| before.checked_add(start))
+                .ok_or_else(lost)?;
             let Some(rows) = table.child_rows(row) else {
                 let block = self.create_direct_block(&parent, shape, slot)?;
                 parent.update(|parent| parent.set_child_entry(entry, block));
@@ -230,7 +233,7 @@ impl FractalHeap {
         let more = space(rows).saturating_sub(space(shape.root_rows));
         header.update(|header| {
             header.set_indirect_root(root.addr(), rows);
-            header.managed_space = header.table.row_offset(rows).unwrap_or(u64::MAX);
+            header.managed_space = header.table.row_offset_in_parent(rows).unwrap_or(u64::MAX);
             header.free_bytes = header.free_bytes.saturating_add(more);
         });
         if shape.root_rows > 0 {
@@ -334,7 +337,7 @@ impl FractalHeap {
     fn slot_of_entry(&self, shape: &FractalHeapHeader, start: u64, entry: usize) -> Option<HeapBlockSlot> {
         let row = self.row_of_entry(shape, entry);
         let column = u16::try_from(entry % usize::from(shape.table.column_count.max(1))).ok()?;
-        let start = start.checked_add(shape.table.offset_of(row, column)?)?;
+        let start = start.checked_add(shape.table.block_offset_in_parent(row, column)?)?;
         Some(HeapBlockSlot { start, size: shape.table.row_block_size(row)? })
     }
 

@@ -99,7 +99,7 @@ impl FractalHeap {
         right.allocated_space = allocated;
         right.managed_space = match found.root_rows {
             0 => allocated,
-            rows => found.table.row_offset(rows).unwrap_or(u64::MAX),
+            rows => found.table.row_offset_in_parent(rows).unwrap_or(u64::MAX),
         };
         right.free_bytes = self.object_space(found, found.root, found.root_rows).saturating_sub(used);
         if found.root_rows > 0 {

@@ -77,7 +77,7 @@ fn check(heap: &FractalHeap, objects: &BTreeMap<Vec<u8>, Vec<u8>>) {
     assert_eq!(header.free_bytes + bytes, space);
     if header.root_rows > 0 {
         assert_eq!(header.next_block_offset, last);
-        assert_eq!(header.managed_space, header.table.row_offset(header.root_rows).unwrap());
+        assert_eq!(header.managed_space, header.table.row_offset_in_parent(header.root_rows).unwrap());
     }
     for (id, bytes) in objects {
         assert_eq!(heap.read_object(id).unwrap(), *bytes);

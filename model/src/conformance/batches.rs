@@ -17,7 +17,7 @@ pub fn test_write_batches(lab: &impl StoreFixture) {
     let (first, last) = (ChunkCoord::new(&[0, 0]), ChunkCoord::new(&[3, 0]));
     let row: Vec<u8> = (0..24).collect();
     let writes = [
-        ChunkWrite::AlongFirstDim { first: &first, size: 8, bytes: &row },
+        ChunkWrite::ChunksAlongFirstDim { first: &first, size: 8, bytes: &row },
         ChunkWrite::Whole { coord: &last, filter_mask: 0, bytes: &[9; 8] },
         ChunkWrite::Whole { coord: &first, filter_mask: 0, bytes: &[7; 8] },
     ];
@@ -79,7 +79,7 @@ pub fn test_partial_chunk_writes(lab: &impl StoreFixture) {
             }
             assert_eq!(read_stored(&*data, &[2]), want, "what was refused changed nothing");
         }
-        PartialWrites::Blocks => {
+        PartialWrites::ElementBlocks => {
             for (first, elements) in [(7, 3), (0, 1), (9, 2), ((1 << 16) - 2, 2)] {
                 data.write_block(&coord, &[first], &[elements], &vec![first as u8 | 1; 2 * elements as usize]).unwrap();
                 want[2 * first as usize..2 * (first + elements) as usize].fill(first as u8 | 1);
@@ -98,13 +98,13 @@ pub fn test_partial_chunk_writes(lab: &impl StoreFixture) {
             let refused = data.write_byte_range(&coord, 0, &[1, 2]);
             assert!(matches!(refused, Err(Error::Unsupported(_))), "{refused:?}");
             assert_eq!(data.locate(&coord).unwrap(), None);
-            data.write_whole(&coord, 0, &want).unwrap();
+            data.write_whole_chunk(&coord, 0, &want).unwrap();
             assert_eq!(read_stored(&*data, &[2]), want);
         }
     }
     let (part, block) = (data.write_byte_range(&coord, 0, &[0; 2]), data.write_block(&coord, &[0], &[1], &[0; 2]));
     let claimed = store.session().capabilities.partial_writes;
-    if claimed != PartialWrites::Blocks {
+    if claimed != PartialWrites::ElementBlocks {
         assert!(matches!(block, Err(Error::Unsupported(_))), "{block:?}");
     }
     if !matches!(claimed, PartialWrites::Bytes { .. }) {
@@ -138,14 +138,14 @@ pub fn test_uncommitted_writes(lab: &impl StoreFixture) {
     let store = lab.create();
     let data = make(&store, "data", unlimited_spec(&[2], &[2]));
     let coord = ChunkCoord::new(&[0]);
-    data.write_whole(&coord, 0, &[1; 4]).unwrap();
+    data.write_whole_chunk(&coord, 0, &[1; 4]).unwrap();
     let writer = store.writer().unwrap();
     let is_live = writer.start_swmr().is_ok();
     let reader = if is_live { lab.open_reader(&store) } else { None };
     let seen = reader.as_ref().map(|reader| reader.dataset(data.id()).unwrap());
     for round in 2..6u8 {
-        data.write_whole(&coord, 0, &[round; 4]).unwrap();
-        data.write_whole(&ChunkCoord::new(&[u64::from(round)]), 0, &[round; 4]).unwrap();
+        data.write_whole_chunk(&coord, 0, &[round; 4]).unwrap();
+        data.write_whole_chunk(&ChunkCoord::new(&[u64::from(round)]), 0, &[round; 4]).unwrap();
         data.set_extent(&[2 * u64::from(round) + 2]).unwrap();
         assert_eq!(read_stored(&*data, &[0]), [round; 4]);
         assert_eq!(read_stored(&*data, &[round.into()]), [round; 4]);
@@ -178,7 +178,7 @@ pub fn test_block_reads(lab: &impl StoreFixture) {
     let coord = ChunkCoord::new(&[1, 0, 0]);
     let element = |at: [u64; 3]| (at[0] * 12 + at[1] * 4 + at[2]) as u8;
     let all: Vec<u8> = (0..48u8).flat_map(|value| [value, 100 + value]).collect();
-    data.write_whole(&coord, 0, &all).unwrap();
+    data.write_whole_chunk(&coord, 0, &all).unwrap();
     let chunk = data.locate(&coord).unwrap().unwrap();
     let blocks = [
         ([0, 0, 0], [4, 3, 4]),
@@ -218,7 +218,7 @@ pub fn test_multi_chunk_reads(lab: &impl StoreFixture) {
     let data = make(&store, "data", unlimited_spec(&[40], &[2]));
     let coords: Vec<_> = (0..20).map(|at| ChunkCoord::new(&[at])).collect();
     for coord in coords.iter().step_by(2) {
-        data.write_whole(coord, 0, &[coord.scaled()[0] as u8; 4]).unwrap();
+        data.write_whole_chunk(coord, 0, &[coord.scaled()[0] as u8; 4]).unwrap();
     }
     let part = |number: usize| number.is_multiple_of(3).then_some(1..3);
     let wanted: Vec<_> =
@@ -291,7 +291,7 @@ pub fn test_dataset_publish_order(lab: &impl StoreFixture) {
 pub fn test_commit_levels(lab: &impl StoreFixture) {
     let store = lab.create();
     let data = make(&store, "data", unlimited_spec(&[2], &[2]));
-    data.write_whole(&ChunkCoord::new(&[0]), 0, &[1; 4]).unwrap();
+    data.write_whole_chunk(&ChunkCoord::new(&[0]), 0, &[1; 4]).unwrap();
     let writer = store.writer().unwrap();
     assert!(writer.is_dirty());
     for scope in [ObjectScope::Objects(&[data.id()]), ObjectScope::All] {
@@ -318,7 +318,7 @@ pub fn test_concurrent_writes(lab: &impl StoreFixture) {
             let data = store.dataset(data.id()).unwrap();
             scope.spawn(move || {
                 for at in (number..THREADS * CHUNKS).step_by(THREADS as usize) {
-                    data.write_whole(&ChunkCoord::new(&[at]), 0, &[at as u8; 4]).unwrap();
+                    data.write_whole_chunk(&ChunkCoord::new(&[at]), 0, &[at as u8; 4]).unwrap();
                     assert_eq!(read_stored(&*data, &[at]), [at as u8; 4]);
                 }
             });

@@ -132,7 +132,7 @@ fn write_each_kind<L: DamageableStoreFixture>(lab: &L) {
     let group = writer.create(&NewObject::linked(root, &name("group"), &ObjectSpec::group())).unwrap();
     writer.set_attribute(group, &number(name("number"), 7)).unwrap();
     let data = make(&store, "data", unlimited_spec(&[20], &[4]));
-    (0..5).for_each(|at| data.write_whole(&ChunkCoord::new(&[at]), 0, &[at as u8 + 1; 8]).unwrap());
+    (0..5).for_each(|at| data.write_whole_chunk(&ChunkCoord::new(&[at]), 0, &[at as u8 + 1; 8]).unwrap());
     data.publish(PublishLevel::Visible).unwrap();
     if has_claimed_features(&store, StoreFeatures::COMMITTED_TYPES) {
         writer.create(&NewObject::linked(root, &name("type"), &u16le().into())).unwrap();
@@ -147,7 +147,7 @@ fn write_each_kind<L: DamageableStoreFixture>(lab: &L) {
         let texts = make(&store, "texts", rows(text, 2));
         let element = |text: &str| writer.put_blob(text.as_bytes(), text.len() as u32).unwrap();
         let elements = [element("the first text"), element("another one")].concat();
-        texts.write_whole(&ChunkCoord::new(&[0]), 0, &elements).unwrap();
+        texts.write_whole_chunk(&ChunkCoord::new(&[0]), 0, &elements).unwrap();
         texts.publish(PublishLevel::Visible).unwrap();
     }
     if has_claimed_features(&store, StoreFeatures::MAPS) {

@@ -39,11 +39,11 @@ pub fn test_unchunked_datasets(lab: &impl StoreFixture) {
         assert!(matches!(data.write_byte_range(&ChunkCoord::new(&[0, 0]), 10, &[0; 4]), Err(Error::Invalid(_))));
         assert!(data.write_byte_range(&ChunkCoord::new(&[1, 0]), 0, &[0; 4]).is_err());
         assert!(matches!(data.set_extent(&[3, 3]), Err(Error::Invalid(_))));
-        data.write_whole(&ChunkCoord::new(&[0, 0]), 0, &[7; 12]).unwrap();
+        data.write_whole_chunk(&ChunkCoord::new(&[0, 0]), 0, &[7; 12]).unwrap();
         assert_eq!(read_stored(&*data, &[0, 0]), [7; 12]);
     }
     let scalar = make(&store, "scalar", DatasetSpec { datatype: u16le(), ..Default::default() });
-    scalar.write_whole(&ChunkCoord::origin(0), 0, &[1, 2]).unwrap();
+    scalar.write_whole_chunk(&ChunkCoord::origin(0), 0, &[1, 2]).unwrap();
     assert_eq!(read_stored(&*scalar, &[]), [1, 2]);
     let null = DatasetSpec { datatype: u16le(), dataspace: Dataspace::Null, ..Default::default() };
     let null = make(&store, "null", null);
@@ -81,7 +81,7 @@ pub fn test_compact_created_with_elements(lab: &impl StoreFixture) {
     let LinkTarget::Hard(first) = first.target else { panic!("a hard link") };
     let first = store.dataset(first).unwrap();
     assert_eq!(read_stored(&*first, &[0]), [1, 2, 3, 4]);
-    first.write_whole(&ChunkCoord::origin(1), 0, &[4, 3, 2, 1]).unwrap();
+    first.write_whole_chunk(&ChunkCoord::origin(1), 0, &[4, 3, 2, 1]).unwrap();
     assert_eq!(read_stored(&*first, &[0]), [4, 3, 2, 1]);
 }
 
@@ -93,8 +93,8 @@ pub fn test_chunks(lab: &impl StoreFixture) {
     }
     let data = make(&store, "data", unlimited_spec(&[5, 3], &[2, 2]));
     assert_eq!(data.locate(&ChunkCoord::new(&[0, 0])).unwrap(), None);
-    data.write_whole(&ChunkCoord::new(&[1, 0]), 0, &[1; 8]).unwrap();
-    data.write_whole(&ChunkCoord::new(&[0, 1]), 0, &[2; 8]).unwrap();
+    data.write_whole_chunk(&ChunkCoord::new(&[1, 0]), 0, &[1; 8]).unwrap();
+    data.write_whole_chunk(&ChunkCoord::new(&[0, 1]), 0, &[2; 8]).unwrap();
     data.write_byte_range(&ChunkCoord::new(&[2, 1]), 4, &[3, 3]).unwrap();
     assert_eq!(read_stored(&*data, &[1, 0]), [1; 8]);
     assert_eq!(read_stored(&*data, &[0, 1]), [2; 8]);
@@ -114,8 +114,8 @@ pub fn test_chunks(lab: &impl StoreFixture) {
     let mut part = [0; 3];
     data.read(&chunk, 5, &mut part).unwrap();
     assert_eq!(part, [1, 4, 4]);
-    assert!(matches!(data.write_whole(&ChunkCoord::new(&[0, 0]), 0, &[0; 7]), Err(Error::Invalid(_))));
-    assert!(data.write_whole(&ChunkCoord::new(&[0, 2]), 0, &[0; 8]).is_err(), "outside the maximum");
+    assert!(matches!(data.write_whole_chunk(&ChunkCoord::new(&[0, 0]), 0, &[0; 7]), Err(Error::Invalid(_))));
+    assert!(data.write_whole_chunk(&ChunkCoord::new(&[0, 2]), 0, &[0; 8]).is_err(), "outside the maximum");
     assert!(matches!(data.write_byte_range(&ChunkCoord::new(&[0, 0]), 4, &[0; 5]), Err(Error::Invalid(_))));
     assert!(matches!(
         store.writer().unwrap().create(&NewObject::linked(
@@ -135,18 +135,18 @@ pub fn test_filtered_chunks(lab: &impl StoreFixture) {
     let spec = DatasetSpec { filters: vec![deflate], ..unlimited_spec(&[100], &[10]) };
     let data = make(&store, "data", spec.clone());
     if store.session().capabilities.encoding == ChunkEncodedBy::Store {
-        assert!(matches!(data.write_whole(&ChunkCoord::new(&[1]), 0, &[1; 19]), Err(Error::Invalid(_))));
-        assert!(matches!(data.write_whole(&ChunkCoord::new(&[1]), 1, &[1; 20]), Err(Error::Invalid(_))));
-        data.write_whole(&ChunkCoord::new(&[1]), 0, &[1; 20]).unwrap();
+        assert!(matches!(data.write_whole_chunk(&ChunkCoord::new(&[1]), 0, &[1; 19]), Err(Error::Invalid(_))));
+        assert!(matches!(data.write_whole_chunk(&ChunkCoord::new(&[1]), 1, &[1; 20]), Err(Error::Invalid(_))));
+        data.write_whole_chunk(&ChunkCoord::new(&[1]), 0, &[1; 20]).unwrap();
         assert_eq!(read_stored(&*data, &[1]), [1; 20]);
         assert_eq!(data.spec().unwrap().filters[0].id, 1);
         return;
     }
     for i in 0..10u8 {
-        data.write_whole(&ChunkCoord::new(&[i.into()]), u32::from(i % 2), &vec![i; usize::from(i) + 1]).unwrap();
+        data.write_whole_chunk(&ChunkCoord::new(&[i.into()]), u32::from(i % 2), &vec![i; usize::from(i) + 1]).unwrap();
     }
-    data.write_whole(&ChunkCoord::new(&[3]), 0, &[33; 19]).unwrap();
-    data.write_whole(&ChunkCoord::new(&[8]), 1, &[88]).unwrap();
+    data.write_whole_chunk(&ChunkCoord::new(&[3]), 0, &[33; 19]).unwrap();
+    data.write_whole_chunk(&ChunkCoord::new(&[8]), 1, &[88]).unwrap();
     for i in 0..10u8 {
         let chunk = data.locate(&ChunkCoord::new(&[i.into()])).unwrap().unwrap();
         let (mask, want) = match i {
@@ -160,7 +160,7 @@ pub fn test_filtered_chunks(lab: &impl StoreFixture) {
     let refused = data.write_byte_range(&ChunkCoord::new(&[0]), 0, &[1]);
     match store.session().capabilities.partial_writes {
         PartialWrites::Bytes { .. } => assert!(matches!(refused, Err(Error::Invalid(_))), "{refused:?}"),
-        PartialWrites::Blocks | PartialWrites::Whole => {
+        PartialWrites::ElementBlocks | PartialWrites::Whole => {
             assert!(matches!(refused, Err(Error::Unsupported(_))), "{refused:?}")
         }
     }
@@ -174,7 +174,7 @@ pub fn test_growing_extents(lab: &impl StoreFixture) {
     spec.dataspace = Dataspace::Simple(Shape::with_max(&[0, 2], &[10, 2]).unwrap());
     let data = make(&store, "data", spec);
     assert_eq!(data.spec().unwrap().dataspace.dims(), [0, 2]);
-    data.write_whole(&ChunkCoord::new(&[1, 0]), 0, &[1; 16]).unwrap();
+    data.write_whole_chunk(&ChunkCoord::new(&[1, 0]), 0, &[1; 16]).unwrap();
     data.set_extent(&[7, 2]).unwrap();
     assert_eq!(data.spec().unwrap().dataspace.dims(), [7, 2]);
     assert_eq!(read_stored(&*data, &[1, 0]), [1; 16]);
@@ -195,7 +195,7 @@ pub fn test_shrinking_extents(lab: &impl StoreFixture) {
     }
     let data = make(&store, "data", unlimited_spec(&[10], &[2]));
     for i in 0..5 {
-        data.write_whole(&ChunkCoord::new(&[i]), 0, &[i as u8 + 1; 4]).unwrap();
+        data.write_whole_chunk(&ChunkCoord::new(&[i]), 0, &[i as u8 + 1; 4]).unwrap();
     }
     data.set_extent(&[3]).unwrap();
     // What a chunk holds outside of the extent is the caller's to overwrite.
@@ -325,7 +325,7 @@ fn write_elements(store: &impl Store, elements: &[u8], count: u64) -> bool {
     let spec = ObjectSpec::from(spec);
     match store.writer().unwrap().create(&NewObject::linked(store.session().root, &name("data"), &spec)) {
         Ok(data) => {
-            store.dataset(data).unwrap().write_whole(&ChunkCoord::origin(1), 0, elements).unwrap();
+            store.dataset(data).unwrap().write_whole_chunk(&ChunkCoord::origin(1), 0, elements).unwrap();
             true
         }
         Err(Error::Unsupported(_)) => false,

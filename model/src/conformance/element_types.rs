@@ -324,7 +324,7 @@ fn make_rows(store: &impl Store, at: &str, datatype: &Datatype) -> Result<()> {
     }
     let id = store.writer()?.create(&NewObject::linked(store.session().root, &name(at), &spec.clone().into()))?;
     let data = store.dataset(id)?;
-    data.write_whole(&ChunkCoord::origin(1), 0, &pair(store, datatype, 0)?)?;
+    data.write_whole_chunk(&ChunkCoord::origin(1), 0, &pair(store, datatype, 0)?)?;
     store.writer()?.set_attribute(id, &attribute(datatype, pair(store, datatype, 1)?))?;
     let made = data.spec()?;
     assert_eq!((&made.datatype, &made.dataspace, &made.fill.value), (datatype, &spec.dataspace, &spec.fill.value));
@@ -352,7 +352,7 @@ pub fn test_every_element_type(lab: &impl StoreFixture) {
     for (at, datatype) in &made {
         let data = store.dataset(find(&store, at)).unwrap();
         data.set_extent(&[4]).unwrap();
-        data.write_whole(&ChunkCoord::new(&[1]), 0, &pair(&store, datatype, 2).unwrap()).unwrap();
+        data.write_whole_chunk(&ChunkCoord::new(&[1]), 0, &pair(&store, datatype, 2).unwrap()).unwrap();
         let found = store.attribute(data.id(), &name("a")).unwrap().unwrap();
         assert_pair(&store, datatype, &found.value, 1);
         let value = attribute(datatype, pair(&store, datatype, 3).unwrap());

@@ -19,7 +19,7 @@ pub trait FaultyStoreFixture: StoreFixture {
 fn create_with_first_rows<L: FaultyStoreFixture>(lab: &L) -> (L::Store, std::sync::Arc<dyn ChunkStore>) {
     let store = lab.create();
     let data = make(&store, "data", unlimited_spec(&[2], &[2]));
-    data.write_whole(&ChunkCoord::new(&[0]), 0, &[1; 4]).unwrap();
+    data.write_whole_chunk(&ChunkCoord::new(&[0]), 0, &[1; 4]).unwrap();
     let writer = store.writer().unwrap();
     writer.commit(ObjectScope::All, PublishLevel::Visible).unwrap();
     if store.session().capabilities.supports_live_reads {

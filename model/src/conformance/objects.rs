@@ -145,7 +145,7 @@ pub fn test_objects_created_unlinked(lab: &impl StoreFixture) {
     }
     let group = store.writer().unwrap().create(&NewObject::unlinked(&ObjectSpec::group())).unwrap();
     let data = store.writer().unwrap().create(&NewObject::unlinked(&unlimited_spec(&[2], &[2]).into())).unwrap();
-    store.dataset(data).unwrap().write_whole(&ChunkCoord::new(&[0]), 0, &[1, 2, 3, 4]).unwrap();
+    store.dataset(data).unwrap().write_whole_chunk(&ChunkCoord::new(&[0]), 0, &[1, 2, 3, 4]).unwrap();
     store.writer().unwrap().add_link(group, &name("data"), &LinkTarget::Hard(data)).unwrap();
     assert_eq!(link_names(&store, store.session().root), BTreeSet::new());
     store.writer().unwrap().add_link(store.session().root, &name("group"), &LinkTarget::Hard(group)).unwrap();
@@ -175,13 +175,13 @@ pub fn test_creation_order(lab: &impl StoreFixture) {
     }
     for order in [CreationOrder::Untracked, CreationOrder::Tracked, CreationOrder::Indexed] {
         let kept = LinkOrAttributeStorageSpec { order, ..LinkOrAttributeStorageSpec::default() };
-        let spec = ObjectSpec { attributes: kept, ..GroupSpec { links: kept }.into() };
+        let spec = ObjectSpec { attribute_storage: kept, ..GroupSpec { link_storage: kept }.into() };
         let group = store
             .writer()
             .unwrap()
             .create(&NewObject::linked(store.session().root, &Name::from(format!("{order:?}")), &spec))
             .unwrap();
-        assert_eq!(store.spec(group).unwrap().into_group().unwrap(), GroupSpec { links: kept });
+        assert_eq!(store.spec(group).unwrap().into_group().unwrap(), GroupSpec { link_storage: kept });
         assert_eq!(store.info(group).unwrap().attribute_storage, kept);
         for i in 0..20u16 {
             let name = Name::from(format!("{:02}", 19 - i));

@@ -35,11 +35,11 @@ pub fn test_persistence(lab: &impl StoreFixture) {
     store.writer().unwrap().set_attribute(group, &attribute).unwrap();
     let spec = unlimited_spec(&[3, 2], &[2, 2]);
     let data = make(&store, "data", spec.clone());
-    data.write_whole(&ChunkCoord::new(&[1, 0]), 0, &[1, 2, 3, 4, 5, 6, 7, 8]).unwrap();
+    data.write_whole_chunk(&ChunkCoord::new(&[1, 0]), 0, &[1, 2, 3, 4, 5, 6, 7, 8]).unwrap();
     store.close().unwrap();
     store.close().unwrap();
     assert!(matches!(store.writer().map(drop), Err(Error::Closed)));
-    assert!(data.write_whole(&ChunkCoord::new(&[0, 0]), 0, &[0; 8]).is_err());
+    assert!(data.write_whole_chunk(&ChunkCoord::new(&[0, 0]), 0, &[0; 8]).is_err());
     drop(data);
 
     let store = lab.reopen(store);
@@ -57,7 +57,7 @@ pub fn test_persistence(lab: &impl StoreFixture) {
     assert_eq!(read_stored(&*data, &[1, 0]), [1, 2, 3, 4, 5, 6, 7, 8]);
     assert_eq!(data.locate(&ChunkCoord::new(&[0, 0])).unwrap(), None);
     data.set_extent(&[4, 2]).unwrap();
-    data.write_whole(&ChunkCoord::new(&[0, 0]), 0, &[9; 8]).unwrap();
+    data.write_whole_chunk(&ChunkCoord::new(&[0, 0]), 0, &[9; 8]).unwrap();
     data.publish(PublishLevel::Visible).unwrap();
     assert_eq!(read_stored(&*data, &[0, 0]), [9; 8]);
 }
@@ -81,7 +81,7 @@ pub fn test_live_reads(lab: &impl StoreFixture) {
     let extent = || seen.spec().unwrap().dataspace.dims()[0];
     assert_eq!(extent(), 0);
     for i in 0..20u64 {
-        data.write_whole(&ChunkCoord::new(&[i]), 0, &[i as u8; 4]).unwrap();
+        data.write_whole_chunk(&ChunkCoord::new(&[i]), 0, &[i as u8; 4]).unwrap();
         data.set_extent(&[2 * i + 2]).unwrap();
         seen.refresh().unwrap();
         assert!(extent() <= 2 * i + 2);
@@ -94,7 +94,7 @@ pub fn test_live_reads(lab: &impl StoreFixture) {
         }
     }
     assert!(!seen.refresh().unwrap(), "nothing has changed");
-    assert!(matches!(seen.write_whole(&ChunkCoord::new(&[0]), 0, &[0; 4]), Err(Error::ReadOnly)));
+    assert!(matches!(seen.write_whole_chunk(&ChunkCoord::new(&[0]), 0, &[0; 4]), Err(Error::ReadOnly)));
     assert!(matches!(seen.set_extent(&[0]), Err(Error::ReadOnly)));
     assert!(matches!(reader.writer().map(drop), Err(Error::ReadOnly)));
     writer.close().unwrap();

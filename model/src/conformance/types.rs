@@ -65,7 +65,7 @@ pub fn test_types_read_back(lab: &impl StoreFixture) {
         match store.writer().unwrap().create(&NewObject::linked(root, &name(at), &spec.into())) {
             Ok(id) => {
                 let chunk = vec![0; 2 * datatype.size() as usize];
-                store.dataset(id).unwrap().write_whole(&ChunkCoord::origin(1), 0, &chunk).unwrap();
+                store.dataset(id).unwrap().write_whole_chunk(&ChunkCoord::origin(1), 0, &chunk).unwrap();
                 let value = vec![0; datatype.size() as usize];
                 let attribute = AttributeData { datatype: datatype.clone(), value, ..number(name("a"), 0) };
                 store.writer().unwrap().set_attribute(id, &attribute).unwrap();
@@ -91,7 +91,7 @@ pub fn test_types_read_back(lab: &impl StoreFixture) {
             "{at} fits already"
         );
         data.set_extent(&[4]).unwrap();
-        data.write_whole(&ChunkCoord::new(&[1]), 0, &vec![0; 2 * found.size() as usize]).unwrap();
+        data.write_whole_chunk(&ChunkCoord::new(&[1]), 0, &vec![0; 2 * found.size() as usize]).unwrap();
         let attribute = store.attribute(id, &name("a")).unwrap().unwrap();
         assert_eq!(attribute.datatype, datatype, "{at}");
         store.writer().unwrap().set_attribute(id, &attribute).unwrap();

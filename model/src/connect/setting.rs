@@ -4,7 +4,7 @@ use std::any::Any;
 use std::fmt;
 use std::time::Duration;
 
-use crate::{LibVer, SpaceStrategy};
+use crate::{FileSpaceStrategy, LibVer};
 
 /// What is known of an option: its row in a list of a store's options.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -235,11 +235,11 @@ impl SettingValue for LibVer {
     }
 }
 
-impl SettingValue for SpaceStrategy {
+impl SettingValue for FileSpaceStrategy {
     const FORM: &'static str = "fsm-aggr|page|aggr|none";
 
     fn from_text(text: &str) -> Option<Self> {
-        SpaceStrategy::from_name(text)
+        FileSpaceStrategy::from_name(text)
     }
 
     fn to_text(&self) -> String {
@@ -497,7 +497,7 @@ mod tests {
             ("99999999999999h", None),
         ]);
         check(&[("latest", Some(LibVer::V200)), ("v18", Some(LibVer::V18)), ("v19", None)]);
-        check(&[("page", Some(SpaceStrategy::Paged)), ("pages", None)]);
+        check(&[("page", Some(FileSpaceStrategy::Paged)), ("pages", None)]);
         check(&[("ab", Some(b"ab".to_vec()))]);
         assert_eq!((Duration::from_millis(1500).to_text(), Duration::ZERO.to_text()), ("1500ms".into(), "0s".into()));
     }

@@ -11,7 +11,7 @@ use super::file::{MemoryAccess, MemoryFile};
 use super::state::MemoryState;
 use crate::{
     ChunkBatch, ChunkBytes, ChunkCoord, ChunkReadRequest, ChunkReadStrategy, ChunkSink, ChunkStore, DatasetSpec,
-    Dataspace, Error, ObjectId, PublishLevel, Result, SharedBytes, StoredChunk, read_block_by_runs,
+    Dataspace, Error, FileBackedBytes, ObjectId, PublishLevel, Result, StoredChunk, read_block_by_runs,
     read_chunks_sequentially,
 };
 
@@ -162,7 +162,7 @@ impl ChunkStore for MemoryChunks {
 
     fn read_many(&self, wanted: &[ChunkReadRequest<'_>], budget: usize, each: &ChunkSink<'_>) -> Result<()> {
         match self.file.behavior.reads {
-            ChunkReadStrategy::Direct { .. } | ChunkReadStrategy::Blocks => {
+            ChunkReadStrategy::Direct { .. } | ChunkReadStrategy::ElementBlocks => {
                 read_chunks_sequentially(self, wanted, budget, each)
             }
             ChunkReadStrategy::Batched { in_flight, .. } => read_backwards(self, wanted, budget, in_flight, each),
@@ -174,7 +174,7 @@ impl ChunkStore for MemoryChunks {
         Ok(Some(at).filter(|at| *at < chunk.size))
     }
 
-    fn map(&self, _: &StoredChunk, _: u64) -> Result<Option<SharedBytes>> {
+    fn map(&self, _: &StoredChunk, _: u64) -> Result<Option<FileBackedBytes>> {
         self.read_state().map(|_| None)
     }
 

@@ -85,7 +85,7 @@ impl MemoryDataset {
             ChunkWrite::Whole { coord, filter_mask, bytes } => {
                 self.put_chunk(coord, (filter_mask, bytes.into()), staging)
             }
-            ChunkWrite::AlongFirstDim { first, size, bytes } => {
+            ChunkWrite::ChunksAlongFirstDim { first, size, bytes } => {
                 let at = first.scaled().first().copied().unwrap_or_default();
                 for (at, chunk) in (at..).zip(bytes.chunks(size.max(1))) {
                     let coord = first.with_index(0, at);
@@ -116,13 +116,13 @@ impl MemoryDataset {
             (ChunkWrite::Whole { bytes, filter_mask, .. }, _) => {
                 !is_decoded || bytes.len() as u64 == whole && (filter_mask == 0 || self.spec.filters.is_empty())
             }
-            (ChunkWrite::AlongFirstDim { size, .. }, _) => !is_decoded || size as u64 == whole,
+            (ChunkWrite::ChunksAlongFirstDim { size, .. }, _) => !is_decoded || size as u64 == whole,
             (ChunkWrite::ByteRange { at, bytes, .. }, PartialWrites::Bytes { multiple_of }) => {
                 let end = at.checked_add(bytes.len() as u64).filter(|end| *end <= whole && is_decoded);
                 let is_cut = |end: u64| end.is_multiple_of(multiple_of) || end == whole;
                 end.is_some_and(|end| at.is_multiple_of(multiple_of) && is_cut(end))
             }
-            (ChunkWrite::Block { start, count, bytes, .. }, PartialWrites::Blocks) => {
+            (ChunkWrite::Block { start, count, bytes, .. }, PartialWrites::ElementBlocks) => {
                 is_decoded && self.is_block(start, count, bytes.len() as u64)
             }
             (ChunkWrite::ByteRange { .. } | ChunkWrite::Block { .. }, _) => {

@@ -69,7 +69,7 @@ impl MapStore for MemoryStore {
         each: &mut dyn FnMut(MapKey<'_>, &[u8]) -> bool,
     ) -> Result<()> {
         let view = self.map_view(map)?;
-        let Some(bounds) = scan.encode_bounds(&view.order)? else { return Ok(()) };
+        let Some(bounds) = scan.encode_bounds_unless_empty(&view.order)? else { return Ok(()) };
         let mut bytes = Vec::new();
         for (key, value) in view.pairs.range(bounds) {
             let key = view.order.decode(key, &mut bytes)?;

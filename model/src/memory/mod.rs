@@ -77,7 +77,7 @@ impl MemoryStore {
 
     /// A new, empty file, open for writing. A chunk of which only a part is written has at most as many bytes as the
     /// limit: the rest of it is in memory too.
-    pub fn with_partial_chunk_limit(max_allocation: AllocationLimit) -> Self {
+    pub fn with_max_partial_chunk_bytes(max_allocation: AllocationLimit) -> Self {
         MemoryStore::open(Arc::new(MemoryFile { max_allocation, ..MemoryFile::default() }), Mode::Create)
     }
 
@@ -168,10 +168,10 @@ impl Store for MemoryStore {
             MemoryBody::Dataset(_) => {
                 drop(state);
                 let spec = DatasetSpec::clone(&*self.dataset(id)?.spec()?);
-                return Ok(ObjectSpec { attributes: self.info(id)?.attribute_storage, ..spec.into() });
+                return Ok(ObjectSpec { attribute_storage: self.info(id)?.attribute_storage, ..spec.into() });
             }
         };
-        Ok(ObjectSpec { attributes: object.attribute_storage, ..body.into() })
+        Ok(ObjectSpec { attribute_storage: object.attribute_storage, ..body.into() })
     }
 
     fn info(&self, id: ObjectId) -> Result<ObjectInfo> {
@@ -365,10 +365,10 @@ mod tests {
     behaving! {
         of_whole_chunks: partial_writes = PartialWrites::Whole;
         of_pieces: partial_writes = PartialWrites::Bytes { multiple_of: 64 };
-        of_blocks: partial_writes = PartialWrites::Blocks;
+        of_blocks: partial_writes = PartialWrites::ElementBlocks;
         that_stages: staging = SmallWritesStagedBy::Store;
         that_encodes: encoding = ChunkEncodedBy::Store;
-        read_by_blocks: reads = ChunkReadStrategy::Blocks;
+        read_by_blocks: reads = ChunkReadStrategy::ElementBlocks;
         read_in_batches: reads = ChunkReadStrategy::Batched { in_flight: 3, gap: 16 };
     }
 

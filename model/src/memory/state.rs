@@ -63,7 +63,7 @@ impl MemoryObject {
     fn new(spec: &ObjectSpec, body: MemoryBody) -> Self {
         MemoryObject {
             attributes: BTreeMap::new(),
-            attribute_storage: spec.attributes,
+            attribute_storage: spec.attribute_storage,
             next_attribute: 0,
             comment: None,
             hard_links: 0,
@@ -188,7 +188,7 @@ impl MemoryState {
     pub(super) fn insert_link(&mut self, group: ObjectId, name: &Name, target: LinkTarget) -> Result<()> {
         self.check_new_link(group, name)?;
         let links = self.links_mut(group)?;
-        let tracked = links.spec.links.order != CreationOrder::Untracked;
+        let tracked = links.spec.link_storage.order != CreationOrder::Untracked;
         let creation_order = tracked.then_some(links.next_creation_order);
         links.next_creation_order += 1;
         links.by_name.insert(name.clone(), Link { name: name.clone(), target, creation_order });

@@ -31,7 +31,7 @@ pub fn split_run_into_blocks(chunk_dims: &[u64], run: Range<u64>) -> impl Iterat
 }
 
 /// The box that runs make in a chunk of these sides, if they make one.
-pub fn strided_run_as_block(chunk_dims: &[u64], runs: &StridedRuns) -> Option<Block> {
+pub fn strided_runs_as_block(chunk_dims: &[u64], runs: &StridedRuns) -> Option<Block> {
     let mut boxes = split_run_into_blocks(
         chunk_dims,
         runs.first_run.offset_in_chunk..runs.first_run.offset_in_chunk + runs.first_run.len,
@@ -93,7 +93,7 @@ mod tests {
             let at_stride = row_major_strides(&sides).get(axis).copied().unwrap_or(len + gap).max(len);
             let count = count.min((all - at - len) / at_stride + 1);
             let runs = StridedRuns { first_run: ElementRun { offset_in_chunk: at, offset_in_selection: 0, len }, count, stride_in_chunk: at_stride, stride_in_selection: len };
-            if let Some(block) = strided_run_as_block(&sides, &runs) {
+            if let Some(block) = strided_runs_as_block(&sides, &runs) {
                 let want: Vec<_> = runs.runs().flat_map(|run| run.offset_in_chunk..run.offset_in_chunk + run.len).collect();
                 prop_assert_eq!(elements(&sides, &block), want);
             }
@@ -106,7 +106,9 @@ mod tests {
         let selected = Selection::block(&[1, 2], &[3, 3]).bind(&[4, 6]).unwrap();
         let mut found = Vec::new();
         let cut = selected.split_by_chunks(&grid);
-        cut.for_each_strided(&ChunkCoord::origin(2), |runs| found.push(strided_run_as_block(grid.chunk_dims(), &runs)));
+        cut.for_each_strided(&ChunkCoord::origin(2), |runs| {
+            found.push(strided_runs_as_block(grid.chunk_dims(), &runs))
+        });
         let want = Block { start: SelectDims::from_slice(&[1, 2]), count: SelectDims::from_slice(&[3, 3]) };
         assert_eq!(found, [Some(want)]);
         let scalar: Vec<_> = split_run_into_blocks(&[], 0..1).collect();

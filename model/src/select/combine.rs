@@ -61,7 +61,7 @@ impl BoundSelection {
     /// The elements of both selections, in row-major order.
     ///
     /// # Errors
-    /// [`SelectionError::DifferentExtents`] if they are of different extents, [`SelectionError::TooManySpans`].
+    /// [`SelectionError::DifferentExtents`] if they are of different extents, [`SelectionError::MoreSpansThan`].
     pub fn or(&self, other: &BoundSelection) -> Result<BoundSelection, SelectionError> {
         self.combine(other, |here, there| here || there)
     }
@@ -102,7 +102,7 @@ impl BoundSelection {
     /// indices in row-major order, each element once.
     ///
     /// # Errors
-    /// [`SelectionError::TooManySpans`].
+    /// [`SelectionError::MoreSpansThan`].
     pub fn clip_to_box(&self, lo: &[u64], hi: &[u64]) -> Result<Selection, SelectionError> {
         let hi: SelectDims = hi.iter().zip(&self.extent).map(|(hi, extent)| *hi.min(extent)).collect();
         match &self.kind {
@@ -131,7 +131,7 @@ impl BoundSelection {
     /// The selection as disjoint boxes, or as points in their order. Lists of indices lose theirs, and become boxes, too.
     ///
     /// # Errors
-    /// [`SelectionError::TooManySpans`].
+    /// [`SelectionError::MoreSpansThan`].
     pub fn to_selection(&self) -> Result<Selection, SelectionError> {
         if let BoundKind::Points(points) = &self.kind {
             return Ok(if points.is_empty() { Selection::None } else { Selection::Points(points.clone()) });
@@ -215,7 +215,7 @@ fn collect_blocks(
         path.push((span.lo, span.hi - span.lo));
         match &span.below {
             Some(below) => collect_blocks(below, path, blocks)?,
-            None if blocks.len() == MAX_SPANS => return Err(SelectionError::TooManySpans(MAX_SPANS)),
+            None if blocks.len() == MAX_SPANS => return Err(SelectionError::MoreSpansThan(MAX_SPANS)),
             None => {
                 let (start, count) = path.iter().copied().unzip();
                 blocks.push(Block { start, count });
@@ -278,7 +278,7 @@ impl TreeMerge {
             };
             self.pieces += 1;
             if self.pieces > MAX_SPANS {
-                return Err(SelectionError::TooManySpans(MAX_SPANS));
+                return Err(SelectionError::MoreSpansThan(MAX_SPANS));
             }
             ranges.push(Ok((lo, hi, below)));
         }

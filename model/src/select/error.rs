@@ -19,7 +19,7 @@ pub enum SelectionError {
     TooManyDimensions(usize),
     /// The selection reaches over the extent.
     #[error("the selection reaches to {end} in dimension {dim}, which has {extent} elements")]
-    OutOfBounds {
+    ExceedsExtent {
         /// The dimension.
         dim: usize,
         /// One past the last element selected; the largest number if it is beyond that.
@@ -39,7 +39,7 @@ pub enum SelectionError {
     },
     /// A step is not positive.
     #[error("step {step} of dimension {dim} is not positive")]
-    InvalidStep {
+    NonPositiveStep {
         /// The dimension.
         dim: usize,
         /// From one index to the next.
@@ -74,5 +74,5 @@ pub enum SelectionError {
     ElementCountOverflow,
     /// The union of blocks falls into too many pieces.
     #[error("the union of blocks falls into more than {0} pieces")]
-    TooManySpans(usize),
+    MoreSpansThan(usize),
 }

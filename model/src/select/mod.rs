@@ -20,7 +20,7 @@ mod tests;
 
 use std::ops::Range;
 
-pub use blocks::{split_run_into_blocks, strided_run_as_block};
+pub use blocks::{split_run_into_blocks, strided_runs_as_block};
 pub use error::SelectionError;
 pub use runs::{ElementRun, StridedRuns};
 pub(crate) use strides::{SelectDims, row_major_strides};
@@ -128,7 +128,7 @@ fn check_block(block: &Block, extent: &[u64]) -> Result<(), SelectionError> {
     for (dim, ((start, count), extent)) in bounds {
         let end = start.saturating_add(*count);
         if end > *extent {
-            return Err(SelectionError::OutOfBounds { dim, end, extent: *extent });
+            return Err(SelectionError::ExceedsExtent { dim, end, extent: *extent });
         }
     }
     Ok(())
@@ -139,7 +139,7 @@ fn check_point(point: &[u64], extent: &[u64]) -> Result<(), SelectionError> {
         return Err(SelectionError::RankMismatch { selection: point.len(), extent: extent.len() });
     }
     match point.iter().zip(extent).position(|(at, extent)| at >= extent) {
-        Some(dim) => Err(SelectionError::OutOfBounds { dim, end: point[dim].saturating_add(1), extent: extent[dim] }),
+        Some(dim) => Err(SelectionError::ExceedsExtent { dim, end: point[dim].saturating_add(1), extent: extent[dim] }),
         None => Ok(()),
     }
 }

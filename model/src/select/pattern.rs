@@ -33,7 +33,7 @@ impl Pattern {
         if count == 0 || block == 0 {
             return Ok(Pattern { start: 0, stride: 1, block: 1, skip: 0, len: 0, list: None });
         }
-        let out = |end| SelectionError::OutOfBounds { dim, end, extent };
+        let out = |end| SelectionError::ExceedsExtent { dim, end, extent };
         if count > 1 && (stride < block || stride == 0) {
             return Err(SelectionError::HyperslabBlocksOverlap { dim, stride, block });
         }

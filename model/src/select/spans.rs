@@ -38,7 +38,7 @@ impl SpanNode {
         for range in ranges {
             node.push(range?)?;
             if node.spans.len() > MAX_SPANS {
-                return Err(SelectionError::TooManySpans(MAX_SPANS));
+                return Err(SelectionError::MoreSpansThan(MAX_SPANS));
             }
         }
         Ok(node)
@@ -130,7 +130,7 @@ impl SpanTreeBuilder<'_> {
             let below = if dim + 1 < self.rank { Some(self.build_node(dim + 1, active.clone())?) } else { None };
             self.pieces += usize::from(node.push((lo, hi, below))?);
             if self.pieces > MAX_SPANS {
-                return Err(SelectionError::TooManySpans(MAX_SPANS));
+                return Err(SelectionError::MoreSpansThan(MAX_SPANS));
             }
         }
         let node = Arc::new(node);

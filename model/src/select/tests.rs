@@ -277,11 +277,11 @@ fn refuses_what_does_not_fit() {
     use SelectionError as E;
     let on = |selection: Selection, extent: &[u64]| selection.bind(extent).unwrap_err();
     assert_eq!(on(Selection::block(&[0], &[1]), &[2, 2]), E::RankMismatch { selection: 1, extent: 2 });
-    assert_eq!(on(Selection::block(&[1, 1], &[1, 2]), &[2, 2]), E::OutOfBounds { dim: 1, end: 3, extent: 2 });
-    assert_eq!(on(Selection::block(&[u64::MAX], &[2]), &[2]), E::OutOfBounds { dim: 0, end: u64::MAX, extent: 2 });
+    assert_eq!(on(Selection::block(&[1, 1], &[1, 2]), &[2, 2]), E::ExceedsExtent { dim: 1, end: 3, extent: 2 });
+    assert_eq!(on(Selection::block(&[u64::MAX], &[2]), &[2]), E::ExceedsExtent { dim: 0, end: u64::MAX, extent: 2 });
     let slab = Hyperslab { start: smallvec![0], stride: smallvec![1], count: smallvec![2], block: smallvec![2] };
     assert_eq!(on(Selection::Hyperslab(slab), &[9]), E::HyperslabBlocksOverlap { dim: 0, stride: 1, block: 2 });
-    assert_eq!(on(Selection::Points(vec![smallvec![3]]), &[3]), E::OutOfBounds { dim: 0, end: 4, extent: 3 });
+    assert_eq!(on(Selection::Points(vec![smallvec![3]]), &[3]), E::ExceedsExtent { dim: 0, end: 4, extent: 3 });
     assert_eq!(on(Selection::All, &[1 << 40, 1 << 40]), E::ElementCountOverflow);
     assert_eq!(on(Selection::All, &[1; 33]), E::TooManyDimensions(33));
 }

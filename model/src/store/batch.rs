@@ -38,7 +38,7 @@ pub enum ChunkWrite<'a> {
         bytes: &'a [u8],
     },
     /// Whole chunks of a dataset without filters that follow each other along the first dimension.
-    AlongFirstDim {
+    ChunksAlongFirstDim {
         /// The first of them.
         first: &'a ChunkCoord,
         /// Bytes of each.
@@ -60,7 +60,7 @@ pub enum ChunkWrite<'a> {
         unseen: bool,
     },
     /// A box of elements in a chunk of a dataset without filters, for stores that take
-    /// [`PartialWrites::Blocks`](crate::PartialWrites::Blocks). A chunk that is not there yet is filled with fill values first.
+    /// [`PartialWrites::ElementBlocks`](crate::PartialWrites::ElementBlocks). A chunk that is not there yet is filled with fill values first.
     Block {
         /// The chunk.
         coord: &'a ChunkCoord,
@@ -78,7 +78,7 @@ impl ChunkWrite<'_> {
     pub fn first_coord(&self) -> &ChunkCoord {
         match self {
             ChunkWrite::Whole { coord, .. }
-            | ChunkWrite::AlongFirstDim { first: coord, .. }
+            | ChunkWrite::ChunksAlongFirstDim { first: coord, .. }
             | ChunkWrite::ByteRange { coord, .. }
             | ChunkWrite::Block { coord, .. } => coord,
         }

@@ -36,7 +36,7 @@ pub enum PartialWrites {
         multiple_of: u64,
     },
     /// Boxes of elements.
-    Blocks,
+    ElementBlocks,
     /// None: a chunk is written as a whole.
     Whole,
 }
@@ -72,7 +72,7 @@ pub enum ChunkReadStrategy {
     /// One by one, and of a chunk without filters a box of elements by one call
     /// ([`ChunkStore::read_block`](crate::ChunkStore::read_block)): each call looks for what has the elements. Nothing is
     /// changed in place while a session reads.
-    Blocks,
+    ElementBlocks,
     /// Many at once: each read waits for a network.
     Batched {
         /// Reads that are best under way at a time.
@@ -84,9 +84,9 @@ pub enum ChunkReadStrategy {
 
 impl ChunkReadStrategy {
     /// Chunks that are best on their way at a time, to the store or from it.
-    pub fn preferred_in_flight(self) -> usize {
+    pub fn preferred_chunks_in_flight(self) -> usize {
         match self {
-            ChunkReadStrategy::Direct { .. } | ChunkReadStrategy::Blocks => 1,
+            ChunkReadStrategy::Direct { .. } | ChunkReadStrategy::ElementBlocks => 1,
             ChunkReadStrategy::Batched { in_flight, .. } => in_flight.max(1),
         }
     }

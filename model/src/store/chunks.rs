@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::SharedBytes;
+use super::FileBackedBytes;
 use super::reads::{ChunkReadRequest, ChunkSink};
 use crate::{ChunkBatch, ChunkCoord, ChunkWrite, DatasetSpec, ObjectId, PublishLevel, Result, StoredChunk};
 
@@ -37,7 +37,7 @@ pub trait ChunkStore: Send + Sync + fmt::Debug {
     fn read(&self, chunk: &StoredChunk, at: u64, into: &mut [u8]) -> Result<()>;
 
     /// Reads a box of elements of a chunk without filters, row-major. `start` (`[rank]`, elements) is counted from the
-    /// first element of the chunk. A store whose reads are not [of blocks](crate::ChunkReadStrategy::Blocks) calls
+    /// first element of the chunk. A store whose reads are not [of blocks](crate::ChunkReadStrategy::ElementBlocks) calls
     /// [`read_block_by_runs`](crate::read_block_by_runs).
     ///
     /// # Errors
@@ -67,7 +67,7 @@ pub trait ChunkStore: Send + Sync + fmt::Debug {
     ///
     /// # Errors
     /// [`crate::Error::Store`] if the system refuses.
-    fn map(&self, chunk: &StoredChunk, len: u64) -> Result<Option<SharedBytes>>;
+    fn map(&self, chunk: &StoredChunk, len: u64) -> Result<Option<FileBackedBytes>>;
 
     /// Changes elements and the extent, and publishes that: everything that changes a dataset goes this way.
     ///
@@ -111,7 +111,7 @@ impl dyn ChunkStore + '_ {
     ///
     /// # Errors
     /// As [`ChunkStore::write`].
-    pub fn write_whole(&self, coord: &ChunkCoord, filter_mask: u32, bytes: &[u8]) -> Result<()> {
+    pub fn write_whole_chunk(&self, coord: &ChunkCoord, filter_mask: u32, bytes: &[u8]) -> Result<()> {
         self.write(&ChunkBatch { writes: &[ChunkWrite::Whole { coord, filter_mask, bytes }], ..ChunkBatch::default() })
     }
 
@@ -121,7 +121,7 @@ impl dyn ChunkStore + '_ {
     /// As [`ChunkStore::write`].
     pub fn write_chunks_along_first_dim(&self, first: &ChunkCoord, chunk_bytes: usize, bytes: &[u8]) -> Result<()> {
         self.write(&ChunkBatch {
-            writes: &[ChunkWrite::AlongFirstDim { first, size: chunk_bytes, bytes }],
+            writes: &[ChunkWrite::ChunksAlongFirstDim { first, size: chunk_bytes, bytes }],
             ..ChunkBatch::default()
         })
     }

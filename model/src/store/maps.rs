@@ -111,7 +111,7 @@ impl MapScan<'_> {
     ///
     /// # Errors
     /// [`crate::Error::Invalid`] if its ends are no keys of this order.
-    pub fn encode_bounds(&self, order: &OrderPreservingKeyCodec) -> Result<Option<EncodedKeyBounds>> {
+    pub fn encode_bounds_unless_empty(&self, order: &OrderPreservingKeyCodec) -> Result<Option<EncodedKeyBounds>> {
         let ordered = |bound: Bound<MapKey<'_>>| -> Result<_> {
             Ok(match bound {
                 Bound::Included(key) => Bound::Included(order.encode_to_vec(key)?),

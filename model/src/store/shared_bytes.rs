@@ -40,12 +40,12 @@ pub unsafe trait MappedMemory: Send + Sync {
 
 /// Bytes that are shared with a file. They can be held and copied without care, and looked at only as a [`DatasetView`].
 #[derive(Clone)]
-pub struct SharedBytes(Arc<dyn MappedMemory>);
+pub struct FileBackedBytes(Arc<dyn MappedMemory>);
 
-impl SharedBytes {
+impl FileBackedBytes {
     /// The bytes of `memory`.
     pub fn new(memory: Arc<dyn MappedMemory>) -> Self {
-        SharedBytes(memory)
+        FileBackedBytes(memory)
     }
 
     /// Copies the bytes from `at` on into `into`, as [`MappedMemory::copy_to`].
@@ -71,9 +71,9 @@ impl SharedBytes {
     }
 }
 
-impl fmt::Debug for SharedBytes {
+impl fmt::Debug for FileBackedBytes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("SharedBytes").field(&self.0.len()).finish()
+        f.debug_tuple("FileBackedBytes").field(&self.0.len()).finish()
     }
 }
 
@@ -83,7 +83,7 @@ impl fmt::Debug for SharedBytes {
 #[derive(Clone)]
 pub struct DatasetView<T> {
     /// Aligned for `T`, and of whole elements.
-    bytes: SharedBytes,
+    bytes: FileBackedBytes,
     elements: PhantomData<T>,
 }
 
@@ -187,9 +187,9 @@ mod tests {
         }
     }
 
-    fn bytes(values: &[u64], at: usize, len: usize) -> SharedBytes {
+    fn bytes(values: &[u64], at: usize, len: usize) -> FileBackedBytes {
         assert!(at + len <= values.len() * 8);
-        SharedBytes::new(Arc::new(Memory(values.to_vec(), at, len)))
+        FileBackedBytes::new(Arc::new(Memory(values.to_vec(), at, len)))
     }
 
     #[test]

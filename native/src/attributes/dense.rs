@@ -92,7 +92,7 @@ impl DenseAttributes {
         header: &CachedHeader,
         record: &AttributeNameRecord,
     ) -> Result<StoredAttribute> {
-        let message = if record.flags & SHARED_FLAG != 0 {
+        let message = if record.message_flags & SHARED_FLAG != 0 {
             session.load_message_from_shared_heap(&record.heap_id)?
         } else {
             let bytes = self.storage.heap.read_object(&record.heap_id)?;
@@ -196,7 +196,7 @@ impl DenseAttributes {
         each: &mut dyn FnMut(Option<[u8; 8]>, StoredAttribute) -> Result<()>,
     ) -> Result<()> {
         self.storage.names.for_each(&mut |record| {
-            let shared = (record.flags & SHARED_FLAG != 0).then_some(record.heap_id);
+            let shared = (record.message_flags & SHARED_FLAG != 0).then_some(record.heap_id);
             each(shared, self.decode_record(session, header, &record)?).map(|()| true)
         })
     }
@@ -208,7 +208,7 @@ impl DenseAttributes {
     pub fn has_shared_attributes(&self) -> Result<bool> {
         let mut found = false;
         self.storage.names.for_each(&mut |record| {
-            found |= record.flags & SHARED_FLAG != 0;
+            found |= record.message_flags & SHARED_FLAG != 0;
             Ok::<_, Error>(!found)
         })?;
         Ok(found)
@@ -217,7 +217,7 @@ impl DenseAttributes {
     fn init_heap_space(&self) -> Result<()> {
         self.storage.heap.init_free_space(|each| {
             self.storage.names.for_each(&mut |record| {
-                if record.flags & SHARED_FLAG == 0 {
+                if record.message_flags & SHARED_FLAG == 0 {
                     each(&record.heap_id);
                 }
                 Ok::<_, Error>(true)
@@ -241,7 +241,7 @@ impl DenseAttributes {
         let key = (lookup3(name.as_bytes(), 0), name);
         let compare = |record: &AttributeNameRecord| self.compare_name(session, header, record, key);
         let old = self.storage.names.find(compare)?;
-        let replaced = old.as_ref().filter(|old| old.flags & SHARED_FLAG == 0).map(|old| &old.heap_id[..]);
+        let replaced = old.as_ref().filter(|old| old.message_flags & SHARED_FLAG == 0).map(|old| &old.heap_id[..]);
         let (id, flags) = match (source, replaced) {
             (AttributeSource::Shared(id), _) => (id.to_vec(), SHARED_FLAG),
             (AttributeSource::Message(message), None) => {
@@ -255,13 +255,13 @@ impl DenseAttributes {
         let heap_id =
             heap_id.map_err(|_| header.damaged_error("its heap has IDs of the length that its indexes hold"))?;
         let order = old.as_ref().map_or(u32::from(creation_order), |old| old.creation_order);
-        let record = AttributeNameRecord { heap_id, flags, creation_order: order, hash: key.0 };
+        let record = AttributeNameRecord { heap_id, message_flags: flags, creation_order: order, hash: key.0 };
         if old.as_ref().is_some_and(|old| *old == record) {
             return Ok(());
         }
         self.storage.names.insert_or_overwrite(&record, |_| Ordering::Equal, compare)?;
         if let Some(tree) = &self.storage.order {
-            let record = AttributeOrderRecord { heap_id, flags, creation_order: order };
+            let record = AttributeOrderRecord { heap_id, message_flags: flags, creation_order: order };
             tree.insert_or_overwrite(
                 &record,
                 |_| Ordering::Equal,
@@ -282,7 +282,7 @@ impl DenseAttributes {
         if let Some(order) = &self.storage.order {
             order.remove(|held| Ok::<_, Error>(held.creation_order.cmp(&record.creation_order)))?;
         }
-        if record.flags & SHARED_FLAG == 0 {
+        if record.message_flags & SHARED_FLAG == 0 {
             self.storage.heap.remove_object(&record.heap_id)?;
         }
         Ok(true)
@@ -296,7 +296,12 @@ impl DenseAttributes {
     pub fn find_or_repair_inconsistency(&self, repair: bool) -> Result<bool> {
         let mut missing = HashMap::new();
         let recount = self.storage.heap.recount_contents(|each| {
-            self.storage.names.for_each(&mut |AttributeNameRecord { heap_id, flags, creation_order: order, .. }| {
+            self.storage.names.for_each(&mut |AttributeNameRecord {
+                                                  heap_id,
+                                                  message_flags: flags,
+                                                  creation_order: order,
+                                                  ..
+                                              }| {
                 if flags & SHARED_FLAG == 0 {
                     each(&heap_id);
                 }
@@ -311,7 +316,7 @@ impl DenseAttributes {
             self.storage.heap.apply_recount_and_free_lost(&recount)?;
         }
         let add = |tree: &Btree2<AttributeOrderRecord>, (order, heap_id), flags| {
-            let record = AttributeOrderRecord { heap_id, flags, creation_order: order };
+            let record = AttributeOrderRecord { heap_id, message_flags: flags, creation_order: order };
             let by_position = |held: &AttributeOrderRecord| Ok::<_, Error>(held.creation_order.cmp(&order));
             tree.insert_or_overwrite(&record, |_| Ordering::Equal, by_position)?;
             Ok(())

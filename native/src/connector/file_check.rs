@@ -65,7 +65,7 @@ fn store_report(report: FileCheckReport) -> StoreCheckReport {
         unchecksummed_bytes: Some(report.unchecksummed_bytes),
         leak_count: report.unreachable_header_offsets.len() as u64,
         leaks: leaks.take(StoreCheckReport::MAX_FINDINGS).collect(),
-        unverifiable_chunks: report.unverified_part_count,
+        unverified_part_count: report.unverified_part_count,
         object_count: report.object_count,
         metadata_bytes: report.metadata_bytes,
         raw_bytes: report.raw_bytes,

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use h5live_model::{FileSpaceSettings, LibVer, SettingValue, SpaceStrategy, name_of_value, settings, value_with_name};
+use h5live_model::{
+    FileSpaceSettings, FileSpaceStrategy, LibVer, SettingValue, name_of_value, settings, value_with_name,
+};
 
 use h5live_format::messages::BtreeK;
 
@@ -83,7 +85,7 @@ settings! {
         /// Bytes beyond its end that a live file announces, for readers of libhdf5.
         headroom: u64 = 0,
         /// Who hands out the space in a new file.
-        strategy: SpaceStrategy = FileSpaceSettings::default().strategy,
+        strategy: FileSpaceStrategy = FileSpaceSettings::default().strategy,
         /// Whether a new file keeps what is free while nobody has it open.
         persist: bool = FileSpaceSettings::default().persist,
         /// The smallest free section that a new file keeps.

@@ -54,7 +54,9 @@ impl NativeDataset {
                 ChunkWrite::Whole { coord, bytes, .. } if self.is_whole_chunk(bytes) => {
                     self.try_append_in_place(coord, 0, bytes, dims)
                 }
-                ChunkWrite::Whole { .. } | ChunkWrite::AlongFirstDim { .. } | ChunkWrite::Block { .. } => Ok(false),
+                ChunkWrite::Whole { .. } | ChunkWrite::ChunksAlongFirstDim { .. } | ChunkWrite::Block { .. } => {
+                    Ok(false)
+                }
             },
             _ => Ok(false),
         }
@@ -63,7 +65,7 @@ impl NativeDataset {
     fn write_elements(&self, write: &ChunkWrite<'_>) -> Result<()> {
         match *write {
             ChunkWrite::Whole { coord, filter_mask, bytes } => self.write_chunk(coord, filter_mask, bytes),
-            ChunkWrite::AlongFirstDim { first, size, bytes } => self.write_consecutive_chunks(first, size, bytes),
+            ChunkWrite::ChunksAlongFirstDim { first, size, bytes } => self.write_consecutive_chunks(first, size, bytes),
             ChunkWrite::ByteRange { coord, at, bytes, unseen: false } => self.write_chunk_part(coord, at, bytes),
             ChunkWrite::ByteRange { coord, at, bytes, unseen: true } => self.write_unseen_part(coord, at, bytes),
             ChunkWrite::Block { .. } => Err(Error::Model(ModelError::Unsupported("writing a block of a chunk"))),

@@ -93,7 +93,7 @@ impl NativeDataset {
         Ok(())
     }
 
-    /// As [`ChunkWrite::AlongFirstDim`](h5live_model::ChunkWrite::AlongFirstDim).
+    /// As [`ChunkWrite::ChunksAlongFirstDim`](h5live_model::ChunkWrite::ChunksAlongFirstDim).
     pub(super) fn write_consecutive_chunks(&self, first: &ChunkCoord, size: usize, bytes: &[u8]) -> Result<()> {
         self.check_writable()?;
         let state = self.state();

@@ -61,7 +61,7 @@ fn recorded() -> Recorded {
     storage.take_log();
     for id in datasets {
         let dataset = file.dataset(id).unwrap();
-        dataset.write_whole(&coord(&*dataset), 0, &ROW).unwrap();
+        dataset.write_whole_chunk(&coord(&*dataset), 0, &ROW).unwrap();
         let mut dims = dataset.spec().unwrap().dataspace.dims().to_vec();
         dims[0] = 1;
         dataset.set_extent(&dims).unwrap();

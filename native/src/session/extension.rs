@@ -1,7 +1,7 @@
 //! The superblock extension while a session writes the file.
 
 use h5live_cache::FlushScope;
-use h5live_format::messages::{BtreeK, CacheImageInfo, FileSpaceInfo, MessageType, SpaceStrategy};
+use h5live_format::messages::{BtreeK, CacheImageInfo, FileSpaceInfo, FileSpaceStrategy, MessageType};
 use h5live_format::{Addr, MessageFlags};
 use h5live_model::{FileSpaceSettings, ObjectSpec};
 
@@ -28,7 +28,7 @@ impl NativeSession {
         let mut space = load_file_space_info(&header)?;
         let mut free = Vec::new();
         if let Some(info) = &mut space {
-            if info.strategy == SpaceStrategy::Paged && info.version > 0 {
+            if info.strategy == FileSpaceStrategy::Paged && info.version > 0 {
                 self.cache.space().set_page_size(info.page_size)?;
             }
             free = self.take_managed_sections(info)?;
@@ -58,7 +58,7 @@ impl NativeSession {
     /// # Errors
     /// If there is no room.
     pub fn create_superblock_extension(&mut self, space: FileSpaceSettings) -> Result<Addr> {
-        if space.strategy == SpaceStrategy::Paged {
+        if space.strategy == FileSpaceStrategy::Paged {
             self.cache.space().set_page_size(space.page_size)?;
         }
         let mut messages = Vec::new();

@@ -79,7 +79,7 @@ fn nothing_is_written_beyond_the_end_of_the_file_to_which_damage_leads() {
             let data = dataset(&file);
             expect_damage(data.write_byte_range(&ChunkCoord::new(&[0]), 0, &[1; 16]));
             if layout != Layout::Contiguous {
-                expect_damage(data.write_whole(&ChunkCoord::new(&[1]), 0, &[1; BYTES as usize]));
+                expect_damage(data.write_whole_chunk(&ChunkCoord::new(&[1]), 0, &[1; BYTES as usize]));
             }
             file.close().unwrap();
             assert_eq!(storage.len().unwrap(), len, "{layout:?}, {mode:?}");
@@ -93,7 +93,7 @@ fn chunks_without_an_index_are_cleared_only_as_far_as_the_file_has_them() {
     let len = storage.len().unwrap();
     let file = NativeFile::open_storage(storage.clone(), &options(Mode::Write)).unwrap();
     let data = dataset(&file);
-    data.write_whole(&ChunkCoord::new(&[2 * BYTES - 1]), 0, &[7]).unwrap();
+    data.write_whole_chunk(&ChunkCoord::new(&[2 * BYTES - 1]), 0, &[7]).unwrap();
     data.set_extent(&[3]).unwrap();
     data.set_extent(&[2 * BYTES]).unwrap();
     let mut last = [1];

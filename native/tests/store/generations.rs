@@ -41,7 +41,7 @@ fn dataset(file: &NativeFile, name: &str) -> Arc<dyn ChunkStore> {
 }
 
 fn append(data: &Arc<dyn ChunkStore>, row: u64) {
-    data.write_whole(&ChunkCoord::new(&[row, 0]), 0, &[(row as u8).wrapping_add(1); 8]).unwrap();
+    data.write_whole_chunk(&ChunkCoord::new(&[row, 0]), 0, &[(row as u8).wrapping_add(1); 8]).unwrap();
     data.set_extent(&[row + 1, 8]).unwrap();
 }
 
@@ -222,7 +222,7 @@ fn a_flush_that_failed_is_finished_by_the_next() {
             let mut failed = false;
             for row in 1..5 {
                 let coord = ChunkCoord::new(&[row, 0]);
-                while data.write_whole(&coord, 0, &[(row as u8).wrapping_add(1); 8]).is_err() {
+                while data.write_whole_chunk(&coord, 0, &[(row as u8).wrapping_add(1); 8]).is_err() {
                     failed = true;
                 }
                 data.set_extent(&[row + 1, 8]).unwrap();

@@ -44,7 +44,7 @@ fn dataset(file: &NativeFile) -> Arc<dyn ChunkStore> {
 }
 
 fn fill(data: &Arc<dyn ChunkStore>, value: u8) {
-    data.write_whole(&ChunkCoord::new(&[0]), 0, &[value; BYTES]).unwrap();
+    data.write_whole_chunk(&ChunkCoord::new(&[0]), 0, &[value; BYTES]).unwrap();
 }
 
 /// The value that all bytes have.

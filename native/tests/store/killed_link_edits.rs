@@ -173,7 +173,7 @@ fn kill_everywhere(profile: LibVer, seed: u64, max_entries: u64, flushes: u32, c
     let order =
         if seed % 2 == 1 && profile > LibVer::Earliest { CreationOrder::Indexed } else { CreationOrder::Untracked };
     let entries = LinkOrAttributeStorageSpec { order, ..Default::default() };
-    let spec = ObjectSpec { attributes: entries, ..GroupSpec { links: entries }.into() };
+    let spec = ObjectSpec { attribute_storage: entries, ..GroupSpec { link_storage: entries }.into() };
     let group = file.create(&NewObject::linked(file.session().root, &"g".into(), &spec)).unwrap();
     file.commit(ObjectScope::All, PublishLevel::Visible).unwrap();
     let mut random = Random(seed);

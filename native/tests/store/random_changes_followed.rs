@@ -178,7 +178,7 @@ fn write(file: &NativeFile, id: ObjectId, random: &mut Random) {
                 if spec.filters.is_empty() { spec.chunk_bytes_or_total().unwrap() } else { 1 + random.below(100) };
             vec![random.below(256) as u8; len as usize]
         };
-        data.write_whole(&ChunkCoord::new(&coord), 0, &bytes).unwrap();
+        data.write_whole_chunk(&ChunkCoord::new(&coord), 0, &bytes).unwrap();
     }
     if grown != dims {
         data.set_extent(&grown).unwrap();

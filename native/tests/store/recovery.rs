@@ -39,7 +39,7 @@ fn dataset(file: &NativeFile, name: &str) -> Arc<dyn ChunkStore> {
 
 fn append(data: &Arc<dyn ChunkStore>, rows: std::ops::Range<u64>) {
     for n in rows {
-        data.write_whole(&ChunkCoord::new(&[n, 0]), 0, &[n as u8; 64]).unwrap();
+        data.write_whole_chunk(&ChunkCoord::new(&[n, 0]), 0, &[n as u8; 64]).unwrap();
         data.set_extent(&[n + 1, 64]).unwrap();
     }
 }
@@ -200,7 +200,7 @@ fn strings_at_the_end_of_a_dead_writers_file_are_kept() {
     let text = |n: u64| vec![b'a' + n as u8; 3000];
     for n in 0..20 {
         let element = file.put_blob(&text(n), 3000).unwrap();
-        data.write_whole(&ChunkCoord::new(&[n]), 0, &element).unwrap();
+        data.write_whole_chunk(&ChunkCoord::new(&[n]), 0, &element).unwrap();
         data.set_extent(&[n + 1]).unwrap();
         file.commit(ObjectScope::All, PublishLevel::Visible).unwrap();
     }
@@ -279,7 +279,7 @@ fn chunks_where_a_dead_writers_intent_was_hold_nothing_of_it() {
     let mut image = Vec::new();
     replay_operations(&mut image, &storage.take_log()).unwrap();
     for n in 0..4 {
-        dataset(&file, "large").write_whole(&ChunkCoord::new(&[n * 250]), 0, &[0xaa; 64]).unwrap();
+        dataset(&file, "large").write_whole_chunk(&ChunkCoord::new(&[n * 250]), 0, &[0xaa; 64]).unwrap();
         file.commit(ObjectScope::All, PublishLevel::Visible).unwrap();
     }
     let mut redo_records = 0;
@@ -316,7 +316,7 @@ fn what_a_dead_writer_has_left_torn_is_found_out_once() {
     file.create(&NewObject::linked(file.session().root, &Name::from("large"), &spec.into())).unwrap();
     file.start_swmr().unwrap();
     let write = |n: u64| {
-        dataset(&file, "large").write_whole(&ChunkCoord::new(&[n]), 0, &[0xaa; 64]).unwrap();
+        dataset(&file, "large").write_whole_chunk(&ChunkCoord::new(&[n]), 0, &[0xaa; 64]).unwrap();
         file.commit(ObjectScope::All, PublishLevel::Visible).unwrap();
     };
     write(0);
@@ -378,7 +378,7 @@ fn what_a_dead_writer_left_beyond_the_extent_never_shows() {
         replay_operations(&mut image, &storage.take_log()).unwrap();
         // One row is published, many are written.
         for n in [2, 3, 5, 9, 17, 40] {
-            data.write_whole(&ChunkCoord::new(&[n, 0]), 0, &[n as u8; 64]).unwrap();
+            data.write_whole_chunk(&ChunkCoord::new(&[n, 0]), 0, &[n as u8; 64]).unwrap();
         }
         data.set_extent(&[3, 64]).unwrap();
         file.commit(ObjectScope::All, PublishLevel::Visible).unwrap();
@@ -389,7 +389,7 @@ fn what_a_dead_writer_left_beyond_the_extent_never_shows() {
                 NativeFile::open_storage(left, &OpenOptions { take_over: true, ..options(Mode::SwmrWrite) }).unwrap();
             let data = dataset(&writer, "data");
             let published = data.spec().unwrap().dataspace.dims()[0];
-            data.write_whole(&ChunkCoord::new(&[50, 0]), 0, &[50; 64]).unwrap();
+            data.write_whole_chunk(&ChunkCoord::new(&[50, 0]), 0, &[50; 64]).unwrap();
             data.set_extent(&[60, 64]).unwrap();
             writer.commit(ObjectScope::All, PublishLevel::Visible).unwrap();
             for n in 0..60 {

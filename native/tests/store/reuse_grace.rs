@@ -94,7 +94,7 @@ fn appends_to_two_unlimited_dimensions_cost_little_more_than_their_data() {
     let before = live.len();
     for n in 0..appends {
         live.time.pass(1);
-        data.write_whole(&ChunkCoord::new(&[n, 0]), 0, &chunk).unwrap();
+        data.write_whole_chunk(&ChunkCoord::new(&[n, 0]), 0, &chunk).unwrap();
         data.set_extent(&[n + 1, 4096]).unwrap();
         data.publish(PublishLevel::Visible).unwrap();
     }
@@ -108,16 +108,16 @@ fn a_chunk_that_was_replaced_is_looked_up_again() {
     let live = Live::new(&[("data", bytes(&[4096], 1, &[1])), ("other", bytes(&[4096], 1, &[1]))]);
     let (data, other) = (dataset(&live.writer, "data"), dataset(&live.writer, "other"));
     let at = ChunkCoord::new(&[0]);
-    data.write_whole(&at, 0, &[1; 1000]).unwrap();
+    data.write_whole_chunk(&at, 0, &[1; 1000]).unwrap();
     data.set_extent(&[4096]).unwrap();
     live.writer.commit(ObjectScope::All, PublishLevel::Visible).unwrap();
     let reader = live.reader();
     let seen = dataset(&reader, "data");
     let old = seen.locate(&at).unwrap().unwrap();
-    data.write_whole(&at, 0, &[2; 1200]).unwrap();
+    data.write_whole_chunk(&at, 0, &[2; 1200]).unwrap();
     data.publish(PublishLevel::Visible).unwrap();
     live.time.pass(6000);
-    other.write_whole(&at, 0, &[3; 1000]).unwrap();
+    other.write_whole_chunk(&at, 0, &[3; 1000]).unwrap();
     other.publish(PublishLevel::Visible).unwrap();
     let used_again = other.locate(&at).unwrap().unwrap();
     assert_eq!(used_again.file_offset, old.file_offset, "the test is about space that is used again");
@@ -131,7 +131,7 @@ fn a_reader_that_stalls_between_index_and_data_begins_again() {
     let live = Live::new(&[("data", bytes(&[1, 64], 2, &[]))]);
     let data = dataset(&live.writer, "data");
     let append = |n: u64| {
-        data.write_whole(&ChunkCoord::new(&[n, 0]), 0, &[n as u8; 64]).unwrap();
+        data.write_whole_chunk(&ChunkCoord::new(&[n, 0]), 0, &[n as u8; 64]).unwrap();
         data.set_extent(&[n + 1, 64]).unwrap();
         data.publish(PublishLevel::Visible).unwrap();
     };
@@ -162,7 +162,7 @@ fn a_deleted_dataset_is_found_to_be_no_more() {
     let live = Live::new(&[("data", bytes(&[16], 1, &[])), ("keep", bytes(&[16], 1, &[]))]);
     let data = dataset(&live.writer, "data");
     let at = ChunkCoord::new(&[0]);
-    data.write_whole(&at, 0, &[1; 16]).unwrap();
+    data.write_whole_chunk(&at, 0, &[1; 16]).unwrap();
     data.set_extent(&[16]).unwrap();
     live.writer.commit(ObjectScope::All, PublishLevel::Visible).unwrap();
     let reader = live.reader();
@@ -182,7 +182,7 @@ fn a_deleted_dataset_is_found_to_be_no_more() {
         live.writer.create(&NewObject::linked(live.writer.session().root, &Name::from(&*name), &spec.into())).unwrap();
         let new = dataset(&live.writer, &name);
         assert_ne!(new.id(), id, "no other object comes to be where readers look for the old one");
-        new.write_whole(&at, 0, &[9; 16]).unwrap();
+        new.write_whole_chunk(&at, 0, &[9; 16]).unwrap();
         new.set_extent(&[16]).unwrap();
         live.writer.commit(ObjectScope::All, PublishLevel::Visible).unwrap();
         live.time.pass(2000);
@@ -226,7 +226,7 @@ fn append(data: &Arc<dyn ChunkStore>, time: &Time, from: u64, appends: u64) {
     let chunk = vec![7; 4096];
     for n in from..from + appends {
         time.pass(20);
-        data.write_whole(&ChunkCoord::new(&[n, 0]), 0, &chunk).unwrap();
+        data.write_whole_chunk(&ChunkCoord::new(&[n, 0]), 0, &chunk).unwrap();
         data.set_extent(&[n + 1, 4096]).unwrap();
         data.publish(PublishLevel::Visible).unwrap();
     }
@@ -291,7 +291,7 @@ fn a_flush_is_refused_while_more_rests_than_may_and_done_when_the_reader_has_gon
     let data = dataset(&writer, "data");
     let reader = std::fs::File::open(&path).unwrap();
     let write = |n: u64| {
-        data.write_whole(&ChunkCoord::new(&[n, 0]), 0, &[7; 4096])?;
+        data.write_whole_chunk(&ChunkCoord::new(&[n, 0]), 0, &[7; 4096])?;
         data.set_extent(&[n + 1, 4096])?;
         data.publish(PublishLevel::Visible)
     };
@@ -316,7 +316,7 @@ fn datasets_that_come_and_go_leave_nothing_when_nobody_has_the_file_open() {
         for _ in 0..rounds {
             writer.create(&NewObject::linked(root, &Name::from("x"), &bytes(&[16], 1, &[]).into())).unwrap();
             let new = dataset(&writer, "x");
-            new.write_whole(&ChunkCoord::new(&[0]), 0, &[1; 16]).unwrap();
+            new.write_whole_chunk(&ChunkCoord::new(&[0]), 0, &[1; 16]).unwrap();
             new.set_extent(&[16]).unwrap();
             writer.commit(ObjectScope::All, PublishLevel::Visible).unwrap();
             writer.remove_link(root, &Name::from("x")).unwrap();
@@ -344,7 +344,7 @@ fn the_next_session_gives_nobody_what_a_reader_of_the_last_one_may_follow() {
     let before = std::fs::read(&path).unwrap();
     let writer = NativeFile::open(&path, &OpenOptions { mode: Mode::Write, ..options.clone() }).unwrap();
     let data = dataset(&writer, "data");
-    data.write_whole(&ChunkCoord::new(&[50, 0]), 0, &[9; 4096]).unwrap();
+    data.write_whole_chunk(&ChunkCoord::new(&[50, 0]), 0, &[9; 4096]).unwrap();
     data.set_extent(&[51, 4096]).unwrap();
     writer.commit(ObjectScope::All, PublishLevel::Visible).unwrap();
     time.pass(100_000);
@@ -352,7 +352,7 @@ fn the_next_session_gives_nobody_what_a_reader_of_the_last_one_may_follow() {
     data.set_extent(&[10, 4096]).unwrap();
     writer.commit(ObjectScope::All, PublishLevel::Visible).unwrap();
     for n in 10..60 {
-        data.write_whole(&ChunkCoord::new(&[n, 0]), 0, &[9; 4096]).unwrap();
+        data.write_whole_chunk(&ChunkCoord::new(&[n, 0]), 0, &[9; 4096]).unwrap();
     }
     data.set_extent(&[60, 4096]).unwrap();
     drop((data, writer));

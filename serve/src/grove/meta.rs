@@ -113,7 +113,7 @@ fn attributes_json(object: &Object) -> Result<Json, Fault> {
 fn children_json(found: &ResolvedEntity, group: &Group, depth: u32) -> Result<Json, Fault> {
     let mut links = group.links()?;
     // As h5py lists them.
-    if !matches!(group.spec()?.links.order, CreationOrder::Untracked) {
+    if !matches!(group.spec()?.link_storage.order, CreationOrder::Untracked) {
         links.sort_by_key(|link| link.creation_order);
     }
     let child = |link: &h5live::model::Link| {

@@ -63,7 +63,7 @@ pub(super) fn object_json(domain: &OpenedDomain, object: &Object, form: ObjectFo
         Object::Group(group) => {
             let links = link_json::links_of(domain, group, false)?;
             json.push_member("linkCount", links.len());
-            if !matches!(group.spec()?.links.order, CreationOrder::Untracked) {
+            if !matches!(group.spec()?.link_storage.order, CreationOrder::Untracked) {
                 creation.insert("CreateOrder".to_owned(), json!(1));
             }
             json.push_member("creationProperties", Json::Object(creation));

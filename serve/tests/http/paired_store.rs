@@ -5,9 +5,10 @@ use std::sync::Arc;
 use h5live::File;
 use h5live::model::conformance::StoreFixture;
 use h5live::model::{
-    AttributeData, ChunkBatch, ChunkCoord, ChunkReadRequest, ChunkSink, ChunkStore, DatasetSpec, Link, MapStore, Name,
-    ObjectId, ObjectInfo, ObjectKind, ObjectScope, ObjectSpec, PublishLevel, ReferenceKind, ReferenceType, Referent,
-    ReferentPart, Result, SessionInfo, SharedBytes, Stats, Store, StoreWriter, StoredChunk, Watch, WriterLiveness,
+    AttributeData, ChunkBatch, ChunkCoord, ChunkReadRequest, ChunkSink, ChunkStore, DatasetSpec, FileBackedBytes, Link,
+    MapStore, Name, ObjectId, ObjectInfo, ObjectKind, ObjectScope, ObjectSpec, PublishLevel, ReferenceKind,
+    ReferenceType, Referent, ReferentPart, Result, SessionInfo, Stats, Store, StoreWriter, StoredChunk, Watch,
+    WriterLiveness,
 };
 
 use crate::client::Served;
@@ -234,7 +235,7 @@ impl ChunkStore for PairedChunks {
         self.read().next_data(chunk, at)
     }
 
-    fn map(&self, chunk: &StoredChunk, len: u64) -> Result<Option<SharedBytes>> {
+    fn map(&self, chunk: &StoredChunk, len: u64) -> Result<Option<FileBackedBytes>> {
         self.read().map(chunk, len)
     }
 

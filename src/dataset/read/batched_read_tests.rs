@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use h5live_model::memory::{MemoryStore, MemoryStoreCapabilities};
 use h5live_model::{
     ChunkBatch, ChunkCoord, ChunkReadRequest, ChunkReadStrategy, ChunkSink, ChunkStore, ChunkWrite, DatasetSpec,
-    Error as ModelError, ObjectId, PartialWrites, Result as ModelResult, Selection, SharedBytes, SmallWritesStagedBy,
-    Store, StoredChunk,
+    Error as ModelError, FileBackedBytes, ObjectId, PartialWrites, Result as ModelResult, Selection,
+    SmallWritesStagedBy, Store, StoredChunk,
 };
 use parking_lot::Mutex;
 
@@ -75,7 +75,7 @@ impl ChunkStore for RecordingChunkStore {
         self.chunks.next_data(chunk, at)
     }
 
-    fn map(&self, chunk: &StoredChunk, len: u64) -> ModelResult<Option<SharedBytes>> {
+    fn map(&self, chunk: &StoredChunk, len: u64) -> ModelResult<Option<FileBackedBytes>> {
         self.chunks.map(chunk, len)
     }
 
@@ -199,7 +199,7 @@ fn those_that_moved_are_asked_for_again() {
 #[test]
 fn a_box_is_written_as_it_is() {
     let behavior =
-        MemoryStoreCapabilities { partial_writes: PartialWrites::Blocks, ..MemoryStoreCapabilities::default() };
+        MemoryStoreCapabilities { partial_writes: PartialWrites::ElementBlocks, ..MemoryStoreCapabilities::default() };
     let (store, _file, data) = table(behavior, false);
     let (recording, core) = watch(&store, &data);
     let cache = ChunkCache::new(0);
@@ -287,7 +287,7 @@ fn rows_go_down_at_once_to_a_store_that_gathers_them() {
     for parts in [
         PartialWrites::Bytes { multiple_of: 1 },
         PartialWrites::Bytes { multiple_of: 16 },
-        PartialWrites::Blocks,
+        PartialWrites::ElementBlocks,
         PartialWrites::Whole,
     ] {
         let store = MemoryStore::with_capabilities(MemoryStoreCapabilities {

@@ -140,7 +140,7 @@ impl ChunkReader<'_> {
         let is_plain =
             self.reader.core.filters.is_empty() && self.reader.core.read.max_read_bytes < MIN_CONVERTED_SHARE_BYTES;
         let is_copied = sink.direct_bytes_mut(0..1).is_some();
-        if is_copied && self.reader.core.read.reads == ChunkReadStrategy::Blocks {
+        if is_copied && self.reader.core.read.reads == ChunkReadStrategy::ElementBlocks {
             // The store uses threads as it sees fit.
             return Vec::new();
         }
@@ -414,7 +414,7 @@ impl ChunkReader<'_> {
                 )?)
             }),
             ChunkContent::Unfiltered(Some(stored), None)
-                if self.reader.core.read.reads == ChunkReadStrategy::Blocks && part.single.is_none() =>
+                if self.reader.core.read.reads == ChunkReadStrategy::ElementBlocks && part.single.is_none() =>
             {
                 self.for_each_strided(part, &mut result, |runs| {
                     self.gather_blocks(&runs, &stored, base, sink, scratch)

@@ -76,7 +76,7 @@ impl Dataset {
 
     /// Whether many chunks are best read and written by one call.
     pub(crate) fn takes_many_chunks(&self) -> bool {
-        self.core.read.reads.preferred_in_flight() > 1
+        self.core.read.reads.preferred_chunks_in_flight() > 1
     }
 
     /// As [`Dataset::read_chunk`], for each of these chunks: by one call where the store reads best like that.

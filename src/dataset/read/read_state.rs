@@ -22,7 +22,7 @@ pub(crate) struct ReadState {
 fn max_read_bytes(reads: ChunkReadStrategy) -> usize {
     match reads {
         ChunkReadStrategy::Direct { atomic } => usize::try_from(atomic).unwrap_or(usize::MAX).max(MAX_CONVERSION_BYTES),
-        ChunkReadStrategy::Blocks | ChunkReadStrategy::Batched { .. } => MAX_CONVERSION_BYTES,
+        ChunkReadStrategy::ElementBlocks | ChunkReadStrategy::Batched { .. } => MAX_CONVERSION_BYTES,
     }
 }
 

@@ -6,7 +6,7 @@ use std::thread::{self, ThreadId};
 use h5live_model::memory::MemoryStore;
 use h5live_model::{
     Capabilities, ChunkBatch, ChunkCoord, ChunkReadRequest, ChunkReadStrategy, ChunkSink, ChunkStore, DatasetSpec,
-    Error as ModelError, ObjectId, Result as ModelResult, Selection, SharedBytes, Store, StoredChunk,
+    Error as ModelError, FileBackedBytes, ObjectId, Result as ModelResult, Selection, Store, StoredChunk,
     read_chunks_sequentially,
 };
 use parking_lot::Mutex;
@@ -72,7 +72,7 @@ impl ChunkStore for MovingChunkStore {
         self.chunks.next_data(chunk, at)
     }
 
-    fn map(&self, chunk: &StoredChunk, len: u64) -> ModelResult<Option<SharedBytes>> {
+    fn map(&self, chunk: &StoredChunk, len: u64) -> ModelResult<Option<FileBackedBytes>> {
         self.chunks.map(chunk, len)
     }
 

@@ -22,7 +22,7 @@ impl DatasetReader<'_> {
     pub(crate) fn read<S: ElementSink>(&self, selected: &BoundSelection, sink: S) -> Result<(), DatasetError> {
         let _reading = self.core.blobs.begin_read(&self.view.spec.datatype);
         match self.core.read.reads {
-            ChunkReadStrategy::Direct { .. } | ChunkReadStrategy::Blocks => self.read_direct(selected, sink),
+            ChunkReadStrategy::Direct { .. } | ChunkReadStrategy::ElementBlocks => self.read_direct(selected, sink),
             ChunkReadStrategy::Batched { gap, .. } => {
                 self.read_batched(selected, sink, usize::try_from(gap).unwrap_or(usize::MAX))
             }

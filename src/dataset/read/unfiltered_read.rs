@@ -1,6 +1,6 @@
 //! Selected elements of a chunk without filters: run by run, or as boxes where a store reads best like that.
 
-use h5live_model::{ElementRun, StoredChunk, StridedRuns, strided_run_as_block};
+use h5live_model::{ElementRun, StoredChunk, StridedRuns, strided_runs_as_block};
 
 use super::chunk_reader::{ChunkReader, DatasetReader};
 use super::run_group::{self, RunGroup};
@@ -50,7 +50,7 @@ impl ChunkReader<'_> {
         let (size, sides) = (self.reader.view.size, self.grid.chunk_dims());
         let run_bytes = runs.first_run.len as usize * size;
         for part in run_group::split_evenly(*runs, (MAX_BLOCK_BYTES / run_bytes).max(1) as u64) {
-            let block = if part.count == 1 { None } else { strided_run_as_block(sides, &part) };
+            let block = if part.count == 1 { None } else { strided_runs_as_block(sides, &part) };
             let Some(block) = block else {
                 let mut runs = part.runs();
                 runs.try_for_each(|run| self.gather_single_run(run, Some(stored), None, base, sink, scratch))?;

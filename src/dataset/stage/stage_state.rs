@@ -52,7 +52,7 @@ impl StageState {
     pub(crate) fn allowed_bytes(&self) -> usize {
         match &self.staged_datasets.budget {
             Some(budget) if budget.is_staging_full() => {
-                budget.count_memory_pressure_store();
+                budget.record_early_store();
                 0
             }
             _ => self.append_buffer_bytes,

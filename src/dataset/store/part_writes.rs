@@ -25,7 +25,7 @@ impl PartWrites {
             PartialWrites::Bytes { multiple_of } => {
                 usize::try_from(multiple_of).map_or(PartWrites::Never, PartWrites::Pieces)
             }
-            PartialWrites::Blocks => PartWrites::Blocks,
+            PartialWrites::ElementBlocks => PartWrites::Blocks,
             PartialWrites::Whole => PartWrites::Never,
         }
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use h5live_model::{
     Block, ChunkBatch, ChunkCoord, ChunkGrid, ChunkSplit, ChunkWrite, ElementRun, StridedRuns, split_run_into_blocks,
-    strided_run_as_block,
+    strided_runs_as_block,
 };
 use smallvec::SmallVec;
 
@@ -327,7 +327,7 @@ impl<S: ElementSource> ChunkWriter<'_, S> {
         let (size, sides) = (self.writer.view.size, self.grid.chunk_dims());
         let bytes = (runs.first_run.len as usize).saturating_mul(runs.count as usize).saturating_mul(size);
         if bytes <= MAX_STAGED_PART_BYTES
-            && let Some(block) = strided_run_as_block(sides, &runs)
+            && let Some(block) = strided_runs_as_block(sides, &runs)
         {
             if bytes >= MIN_DIRECT_BLOCK_BYTES
                 && let Some(places) = runs.contiguous_selection_range()

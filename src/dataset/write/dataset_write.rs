@@ -245,7 +245,7 @@ impl Dataset {
     pub fn append<T: H5Write>(&self, values: &[T]) -> Result<()> {
         self.file.shared().publisher.take_deferred_error()?;
         self.with_append_error(|| {
-            if try_append_next_rows(&self.core, |spec| T::stored_elements(&spec.datatype, values))? {
+            if try_append_next_rows(&self.core, |spec| T::as_stored_elements(&spec.datatype, values))? {
                 return Ok(());
             }
             let mut writer = self.writer()?;

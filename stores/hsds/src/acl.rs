@@ -35,9 +35,9 @@ impl OpenDocument {
     /// Writes the object with other rights of a user, unless somebody has changed it since it was read.
     fn write(mut self, user: &str, access: Option<AccessRights>) -> Result<(), OpenError> {
         self.document.set_access(user, access).map_err(damaged_object_error(&self.key))?;
-        self.document.touch(unix_seconds_now());
+        self.document.set_last_modified(unix_seconds_now());
         let object = ObjectPut { key: self.key, bytes: self.document.to_bytes() };
-        self.engine.put_documents(vec![DocumentPut { object, replaces: Some(self.tag) }])?;
+        self.engine.put_documents(vec![DocumentPut { object, expected_tag: Some(self.tag) }])?;
         self.engine.close()?;
         Ok(())
     }
@@ -56,7 +56,7 @@ impl OpenDocument {
 ///
 /// # Errors
 /// [`OpenError::Store`] if there is no domain, or the user may not read it.
-pub fn read_acl(at: &Location) -> Result<Vec<(String, AccessRights)>, OpenError> {
+pub fn read_visible_acl(at: &Location) -> Result<Vec<(String, AccessRights)>, OpenError> {
     let open = OpenDocument::open(at, Mode::Read)?;
     open.check(AclRight::Read)?;
     let sees_all = open.check(AclRight::ReadAcl).is_ok();

@@ -29,10 +29,10 @@ pub enum HsdsFault {
     NoRoot,
     /// A document that cannot be read.
     #[error("its document is damaged: {0}")]
-    DamagedDocument(String),
+    DocumentDamage(String),
     /// A link leads nowhere.
     #[error("its link {name:?} leads to object {target}, which is not there")]
-    DanglingLink {
+    DanglingHardLink {
         /// The name of the link.
         name: String,
         /// The object.
@@ -71,8 +71,8 @@ impl HsdsFault {
         match self {
             HsdsFault::UnknownKey(_) => "key",
             HsdsFault::NoRoot => "no-root",
-            HsdsFault::DamagedDocument(_) => "document",
-            HsdsFault::DanglingLink { .. } => "dangling-link",
+            HsdsFault::DocumentDamage(_) => "document",
+            HsdsFault::DanglingHardLink { .. } => "dangling-link",
             HsdsFault::UnusableLinkName { .. } => "name",
             HsdsFault::NoCommittedDatatype(_) => "no-committed-datatype",
             HsdsFault::NoChunkTable(_) => "no-chunk-table",
@@ -111,7 +111,7 @@ pub struct DomainCheckResult {
 /// # Errors
 /// [`ModelError::Store`] if its objects cannot be read.
 pub fn check_domain(session: &Arc<HsdsSession>, what: StoreCheckOptions) -> Result<DomainCheckResult> {
-    let listed = session.engine.list(&format!("{}/", session.domain.prefix()))?;
+    let listed = session.engine.list(&format!("{}/", session.domain.key_prefix_without_slash()))?;
     let mut domain = CheckedDomain {
         session,
         documents: BTreeMap::new(),
@@ -150,7 +150,7 @@ impl CheckedDomain<'_> {
             self.shards.entry(id).or_default().insert(shard, bytes);
             return;
         }
-        let prefix = self.session.domain.prefix();
+        let prefix = self.session.domain.key_prefix_without_slash();
         let rest = key.strip_prefix(&prefix).and_then(|rest| rest.strip_prefix('/')).unwrap_or_default();
         if SUMMARY_FILES.contains(&rest) || rest == CLAIM_FILE {
             self.report.metadata_bytes += bytes;
@@ -179,12 +179,12 @@ impl CheckedDomain<'_> {
             Err(error) => {
                 // Which shards belong to it is not known.
                 self.shards.remove(&id);
-                self.faults.push((Some(id), HsdsFault::DamagedDocument(error.to_string())));
+                self.faults.push((Some(id), HsdsFault::DocumentDamage(error.to_string())));
                 return Ok(Vec::new());
             }
         };
         if let Err(error) = check_document(&document) {
-            self.faults.push((Some(id), HsdsFault::DamagedDocument(error.to_string())));
+            self.faults.push((Some(id), HsdsFault::DocumentDamage(error.to_string())));
         }
         if let Some(listed) = self.shards.get_mut(&id) {
             let named = document.shard_ids().into_iter().filter_map(|named| listed.remove(&named)).sum();
@@ -199,7 +199,7 @@ impl CheckedDomain<'_> {
             let LinkTarget::Hard(target) = target else { continue };
             if !self.documents.contains_key(&target) {
                 let target = self.session.domain.text(target);
-                self.faults.push((Some(id), HsdsFault::DanglingLink { name: name.to_string(), target }));
+                self.faults.push((Some(id), HsdsFault::DanglingHardLink { name: name.to_string(), target }));
             }
             found.push((Some(name.to_string()), target));
         }
@@ -290,7 +290,7 @@ impl CheckedDomain<'_> {
                 break;
             }
             match native.read(session, spec, &coord) {
-                Ok(Some(_)) if spec.filters.is_empty() => self.report.unverifiable_chunks += 1,
+                Ok(Some(_)) if spec.filters.is_empty() => self.report.unverified_part_count += 1,
                 Ok(_) => {}
                 Err(error) => {
                     self.faults.push((Some(id), HsdsFault::UnreadableChunk { coord, fault: error.to_string() }))

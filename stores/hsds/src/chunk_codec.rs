@@ -14,7 +14,7 @@ const ZLIB: u8 = 0x78;
 #[derive(Debug)]
 pub struct ChunkCodec {
     /// How elements are stored.
-    pub codec: ElementCodec,
+    pub element_codec: ElementCodec,
     /// How that is compressed.
     pub encoding: ChunkEncoding,
     /// Elements of a chunk; 0 if there are no chunks.
@@ -32,7 +32,7 @@ fn damaged(key: &str, source: impl Into<Box<dyn std::error::Error + Send + Sync>
 impl ChunkCodec {
     /// Bytes of a chunk where it crosses the seam.
     pub fn model_chunk_size(&self) -> u64 {
-        (self.codec.model_element_size() as u64).saturating_mul(self.chunk_element_count as u64)
+        (self.element_codec.model_element_size() as u64).saturating_mul(self.chunk_element_count as u64)
     }
 
     /// The elements of a chunk, as they are stored.
@@ -40,13 +40,14 @@ impl ChunkCodec {
     /// # Errors
     /// [`HsdsError::DamagedChunk`], [`ModelError::Allocation`].
     pub fn decompress(&self, key: &str, bytes: &[u8]) -> Result<Arc<[u8]>> {
-        let expected = self.codec.stored_size().map(|size| size as u64 * self.chunk_element_count as u64);
+        let expected =
+            self.element_codec.stored_element_size().map(|size| size as u64 * self.chunk_element_count as u64);
         let undone = |filters: &[FilterSpec], bytes: &[u8], size: u64| {
             self.max_allocation.check(size)?;
             self.filter_engine.unfilter(filters, 0, bytes.to_vec(), size).map_err(|error| damaged(key, error))
         };
-        let frame = blosc_frame_data_len(bytes).filter(|_| self.encoding.is_compressed());
-        let is_zlib = self.encoding.is_compressed() && bytes.first() == Some(&ZLIB);
+        let frame = blosc_frame_data_len(bytes).filter(|_| self.encoding.has_blosc_frames());
+        let is_zlib = self.encoding.has_blosc_frames() && bytes.first() == Some(&ZLIB);
         let mut decoded: Arc<[u8]> = match (frame, expected) {
             (Some(size), _) => {
                 let undo = FilterSpec { id: BLOSC, params: vec![2, 2, 1, 0, 5, 0, 0], ..FilterSpec::default() };
@@ -55,7 +56,8 @@ impl ChunkCodec {
             (None, Some(size)) if is_zlib => undone(&self.encoding.zlib_filters(), bytes, size)?.into(),
             _ => bytes.into(),
         };
-        if let (true, Some(size), Some(element)) = (self.encoding.is_bit_shuffled(), expected, self.codec.stored_size())
+        if let (true, Some(size), Some(element)) =
+            (self.encoding.is_bit_shuffled(), expected, self.element_codec.stored_element_size())
         {
             decoded = undone(&[ChunkEncoding::bit_shuffle_lz4_filter(element as u32)], &decoded, size)?.into();
         }
@@ -74,7 +76,7 @@ impl ChunkCodec {
     /// [`ModelError::Invalid`] if they have no room.
     pub fn compress(&self, stored: Vec<u8>) -> Result<Vec<u8>> {
         let too_long = || ModelError::Invalid("a chunk has less than 2 GiB in this store".to_owned());
-        let shuffled = match (self.encoding.is_bit_shuffled(), self.codec.stored_size()) {
+        let shuffled = match (self.encoding.is_bit_shuffled(), self.element_codec.stored_element_size()) {
             (true, Some(element)) => {
                 let filter = ChunkEncoding::bit_shuffle_lz4_filter(element as u32);
                 let (bytes, mask) = self.filter_engine.filter(&[filter], &stored).map_err(|_| {
@@ -98,11 +100,11 @@ impl ChunkCodec {
     /// # Errors
     /// [`HsdsError::DamagedChunk`], [`ModelError::Allocation`].
     pub fn to_model_elements(&self, key: &str, stored: &[u8], holder_id_and_version: (u32, u32)) -> Result<Vec<u8>> {
-        if self.codec.is_verbatim() {
+        if self.element_codec.is_verbatim() {
             return Ok(stored.to_vec());
         }
         let mut seam = self.max_allocation.zeroed(self.model_chunk_size())?;
-        self.codec
+        self.element_codec
             .unpack(stored, self.chunk_element_count, holder_id_and_version.0, holder_id_and_version.1, &mut seam)
             .map_err(|error| damaged(key, error))?;
         Ok(seam)

@@ -208,7 +208,7 @@ impl HsdsStore {
             }
         };
         let set = |document: &mut ObjectDocument| {
-            document.set_native_chunk_layout(layout.clone(), &source.filters).map_err(invalid_or_unsupported_error)
+            document.set_linked_chunk_layout(layout.clone(), &source.filters).map_err(invalid_or_unsupported_error)
         };
         session.change_document(id, set)?;
         self.forget_dataset(id);

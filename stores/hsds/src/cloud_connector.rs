@@ -40,7 +40,8 @@ pub(crate) fn options_of(at: &Location) -> HsdsCloud {
 
 /// What documents of the domain at a location call a file of the same bucket; `None` if it is none.
 pub(crate) fn file_uri(domain: &Location, file: &Location) -> Option<String> {
-    let (place, Location::Url(file)) = (CloudDomainPlace::of(domain, &options_of(domain).schema).ok()?, file) else {
+    let (place, Location::Url(file)) = (CloudDomainPlace::of_domain(domain, &options_of(domain).schema).ok()?, file)
+    else {
         return None;
     };
     let path = String::from_utf8(file.decoded_hier_part().ok()?).ok()?;
@@ -54,7 +55,7 @@ pub(crate) fn place_and_client(
     at: &Location,
     options: &HsdsCloud,
 ) -> Result<(CloudDomainPlace, ObjectClient), OpenError> {
-    let place = CloudDomainPlace::of(at, &options.schema)?;
+    let place = CloudDomainPlace::of_domain(at, &options.schema)?;
     let client = place.bucket_location().client(&options.objects);
     Ok((place, client.map_err(|error| OpenError::Store(error.into()))?))
 }
@@ -113,14 +114,14 @@ impl HsdsCloudConnector {
 
     fn open_as(at: &Location, how: &OpenRequest<'_>, is_draft: bool) -> Result<HsdsSession, OpenError> {
         let options = how.downcast_options::<HsdsCloud>()?;
-        let domain = CloudDomainPlace::of(at, &options.schema)?.domain;
+        let domain = CloudDomainPlace::of_domain(at, &options.schema)?.domain;
         let request = request_to_open(domain, &options.schema, how);
         HsdsCloudConnector::open_domain(at, options, &HsdsOpenRequest { is_draft, ..request })
     }
 
     fn open_read_only(at: &Location) -> Result<HsdsSession, OpenError> {
         let options = options_of(at);
-        let domain = CloudDomainPlace::of(at, &options.schema)?.domain;
+        let domain = CloudDomainPlace::of_domain(at, &options.schema)?.domain;
         HsdsCloudConnector::open_domain(at, &options, &read_only_request(domain))
     }
 
@@ -161,7 +162,7 @@ impl Connector for HsdsCloudConnector {
 
     /// A domain of the same bucket.
     fn linked_store_candidates(&self, base: Option<&Location>, name: &Name, _: LinkedStoreRole) -> Vec<Location> {
-        let place = base.and_then(|base| CloudDomainPlace::of(base, &options_of(base).schema).ok());
+        let place = base.and_then(|base| CloudDomainPlace::of_domain(base, &options_of(base).schema).ok());
         let linked = place.and_then(|place| place.linked_domain_url(name.as_str()?));
         linked.into_iter().map(Location::from).collect()
     }
@@ -175,12 +176,12 @@ impl Connector for HsdsCloudConnector {
     }
 
     fn trust_origin(&self, at: &Location) -> TrustOrigin {
-        let place = CloudDomainPlace::of(at, &options_of(at).schema);
+        let place = CloudDomainPlace::of_domain(at, &options_of(at).schema);
         TrustOrigin::Named(place.map(|place| place.bucket_location().display_name()).unwrap_or_default())
     }
 
     fn identity(&self, at: &Location) -> Option<StoreIdentity> {
-        let place = CloudDomainPlace::of(at, &options_of(at).schema).ok()?;
+        let place = CloudDomainPlace::of_domain(at, &options_of(at).schema).ok()?;
         Some(StoreIdentity(place.canonical_name().into_bytes().into()))
     }
 

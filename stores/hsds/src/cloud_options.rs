@@ -33,7 +33,7 @@ impl HsdsCloud {
     /// How a session uses the bucket.
     pub(crate) fn request(&self) -> BucketOptions {
         BucketOptions {
-            lease: LeaseOptions { ttl: self.lease, takes_over: self.take, is_unfenced: self.unfenced },
+            lease: LeaseOptions { ttl: self.lease, takes_over_unexpired: self.take, is_unfenced: self.unfenced },
             longest_poll_pause: self.poll_interval,
         }
     }

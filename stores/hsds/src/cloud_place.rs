@@ -29,7 +29,7 @@ impl CloudDomainPlace {
     ///
     /// # Errors
     /// [`OpenError::InvalidLocation`] if it names no domain.
-    pub fn of(at: &Location, options: &Hsds) -> Result<Self, OpenError> {
+    pub fn of_domain(at: &Location, options: &Hsds) -> Result<Self, OpenError> {
         let place = CloudDomainPlace::of_domain_or_folder(at, options)?;
         if place.domain.is_empty() {
             return Err(example());
@@ -40,7 +40,7 @@ impl CloudDomainPlace {
     /// The same, of a folder of domains, too; the path is empty for the top of the bucket.
     ///
     /// # Errors
-    /// As [`CloudDomainPlace::of`].
+    /// As [`CloudDomainPlace::of_domain`].
     pub fn of_domain_or_folder(at: &Location, options: &Hsds) -> Result<Self, OpenError> {
         let Location::Url(url) = at else { return Err(example()) };
         let cloud = url.scheme().strip_prefix(SCHEME_PREFIX).and_then(Cloud::of_scheme).ok_or_else(example)?;
@@ -88,7 +88,7 @@ mod tests {
     use super::*;
 
     fn place(text: &str, domain: &str) -> Result<CloudDomainPlace, OpenError> {
-        CloudDomainPlace::of(&Location::from(text), &Hsds { domain: domain.to_owned(), ..Hsds::default() })
+        CloudDomainPlace::of_domain(&Location::from(text), &Hsds { domain: domain.to_owned(), ..Hsds::default() })
     }
 
     #[test]

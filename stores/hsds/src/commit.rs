@@ -25,16 +25,16 @@ const MAX_DOMAIN_ROUNDS: u32 = 8;
 ///
 /// # Errors
 /// Those of the engine. What was not written stays changed.
-pub fn commit_all(session: &HsdsSession, state: &mut SessionState) -> Result<()> {
+pub fn commit_objects_and_new_domain(session: &HsdsSession, state: &mut SessionState) -> Result<()> {
     let dirty: Vec<ObjectId> = state.dirty.iter().copied().collect();
     commit_objects(session, state, &dirty)?;
-    if !is_domain_unwritten(state) || state.is_draft {
+    if !is_new_domain_unwritten(state) || state.is_draft {
         return Ok(());
     }
     put_parents(session, state)?;
     commit_domain_document(session, state)?;
     if let Some(old) = state.domain_to_replace.take() {
-        delete_prefix(session, &format!("{}/", old.id.prefix()))?;
+        delete_prefix(session, &format!("{}/", old.id.key_prefix_without_slash()))?;
     }
     release_claims(session, state)
 }
@@ -63,7 +63,7 @@ fn discard_domain(session: &HsdsSession, state: &mut SessionState) -> Result<()>
             None => session.engine.delete_many(&[key])?,
         }
     }
-    delete_prefix(session, &format!("{}/", session.domain.prefix()))?;
+    delete_prefix(session, &format!("{}/", session.domain.key_prefix_without_slash()))?;
     release_claims(session, state)?;
     while let Some(parent) = state.made_parents.pop() {
         let key = domain_key(&parent);
@@ -78,7 +78,7 @@ fn discard_domain(session: &HsdsSession, state: &mut SessionState) -> Result<()>
 }
 
 /// Whether the domain is new, and not written yet.
-pub fn is_domain_unwritten(state: &SessionState) -> bool {
+pub fn is_new_domain_unwritten(state: &SessionState) -> bool {
     state.is_domain_changed && !state.new_folder_owner.is_empty()
 }
 
@@ -106,10 +106,10 @@ fn is_document_changed(error: &ModelError) -> bool {
 }
 
 fn put_domain(session: &HsdsSession, state: &mut SessionState) -> Result<()> {
-    state.domain.touch(unix_seconds_now());
+    state.domain.set_last_modified(unix_seconds_now());
     let (key, bytes) = (domain_key(&session.domain_path), state.domain.to_bytes());
     let object = ObjectPut { key, bytes: bytes.clone() };
-    match session.engine.put_documents(vec![DocumentPut { object, replaces: state.domain_tag.clone() }]) {
+    match session.engine.put_documents(vec![DocumentPut { object, expected_tag: state.domain_tag.clone() }]) {
         Ok(tags) => {
             (state.domain_tag, state.uncertain_domain_put) = (tags.into_iter().next(), None);
             state.is_domain_changed = false;
@@ -194,13 +194,16 @@ fn put_wave(session: &HsdsSession, state: &mut SessionState, wave: &[ObjectId]) 
     for id in wave {
         if state.cached_with_tag(*id).is_some() {
             let bytes = state.change(*id, |document| {
-                document.touch(time);
+                document.set_last_modified(time);
                 Ok(document.to_bytes())
             })?;
             written.push(*id);
             settle_uncertain(session, state, *id)?;
             let replaces = state.cached_with_tag(*id).and_then(|stored| stored.tag.clone());
-            puts.push(DocumentPut { object: ObjectPut { key: session.domain.key(*id), bytes }, replaces });
+            puts.push(DocumentPut {
+                object: ObjectPut { key: session.domain.document_key(*id), bytes },
+                expected_tag: replaces,
+            });
         }
     }
     let attempted: Vec<Vec<u8>> = puts.iter().map(|put| put.object.bytes.clone()).collect();
@@ -223,7 +226,7 @@ fn put_wave(session: &HsdsSession, state: &mut SessionState, wave: &[ObjectId]) 
 /// Finds out whether a write of a document has succeeded that has failed: then its state is the one that is replaced next.
 fn settle_uncertain(session: &HsdsSession, state: &mut SessionState, id: ObjectId) -> Result<()> {
     let Some(attempted) = state.uncertain_puts.get(&id) else { return Ok(()) };
-    let found = session.engine.get(&session.domain.key(id))?;
+    let found = session.engine.get(&session.domain.document_key(id))?;
     if let Some(found) = found.filter(|found| *found.bytes == **attempted) {
         state.set_tag(id, found.tag);
     }
@@ -236,7 +239,7 @@ fn remove_summaries(session: &HsdsSession, state: &mut SessionState) -> Result<(
     if state.has_removed_summaries {
         return Ok(());
     }
-    let prefix = session.domain.prefix();
+    let prefix = session.domain.key_prefix_without_slash();
     let keys = SUMMARY_FILES.map(|name| format!("{prefix}/{name}"));
     session.engine.delete_many(&keys)?;
     state.has_removed_summaries = true;
@@ -260,7 +263,7 @@ fn delete_doomed(session: &HsdsSession, state: &mut SessionState) -> Result<()> 
         remove_summaries(session, state)?;
     }
     while let Some(DoomedObject { id, may_have_parts: has_parts }) = state.doomed.last().copied() {
-        session.engine.delete_many(&[session.domain.key(id)])?;
+        session.engine.delete_many(&[session.domain.document_key(id)])?;
         if has_parts {
             delete_prefix(session, &session.domain.object_folder(id))?;
         }
@@ -318,7 +321,7 @@ impl HsdsSession {
         self.check_publish(publish)?;
         let mut state = self.state.write();
         self.check_open()?;
-        commit_all(self, &mut state)?;
+        commit_objects_and_new_domain(self, &mut state)?;
         drop(state);
         self.sync(publish)
     }
@@ -332,9 +335,9 @@ impl HsdsSession {
         self.check_publish(publish)?;
         let mut state = self.state.write();
         self.check_open()?;
-        match is_domain_unwritten(&state) {
+        match is_new_domain_unwritten(&state) {
             // Nobody can be led to a part of a domain that is not there.
-            true => commit_all(self, &mut state)?,
+            true => commit_objects_and_new_domain(self, &mut state)?,
             false => commit_objects(self, &mut state, ids)?,
         }
         drop(state);
@@ -372,7 +375,7 @@ impl HsdsSession {
         // What others change until now is committed; from now on they are refused.
         let writes = self.chunk_writes.write();
         if self.session_info.mode.writes() {
-            commit_all(self, &mut state)?;
+            commit_objects_and_new_domain(self, &mut state)?;
             commit_domain_document(self, &mut state)?;
             if state.has_removed_summaries {
                 // The domain is complete without it, as it is where this session may not list objects.
@@ -385,13 +388,13 @@ impl HsdsSession {
     }
 
     /// Ends a session that was not closed. It leaves what it has committed, and nothing of a domain that it has not.
-    pub fn close_on_drop(&self) {
+    pub fn close_without_commit_on_drop(&self) {
         let mut state = self.state.write();
         if self.is_closed.swap(true, Ordering::AcqRel) {
             return;
         }
         // Nobody is there to be told of an error.
-        let _ = match is_domain_unwritten(&state) {
+        let _ = match is_new_domain_unwritten(&state) {
             true => discard_domain(self, &mut state),
             false => self.engine.close(),
         };
@@ -406,7 +409,7 @@ impl HsdsSession {
         let was_ended = self.is_closed.swap(true, Ordering::AcqRel);
         drop(self.chunk_writes.write());
         let mut state = self.state.write();
-        match (was_ended, is_domain_unwritten(&state)) {
+        match (was_ended, is_new_domain_unwritten(&state)) {
             (true, _) => Ok(()),
             (false, true) => discard_domain(self, &mut state),
             (false, false) => self.engine.close(),
@@ -417,10 +420,10 @@ impl HsdsSession {
     ///
     /// # Errors
     /// [`ModelError::Closed`], and those of the engine.
-    pub fn put_chunks(&self, puts: Vec<ObjectPut>) -> Result<()> {
+    pub fn put_or_queue_chunks(&self, puts: Vec<ObjectPut>) -> Result<()> {
         let _writes = self.chunk_writes.read();
         self.check_open()?;
-        self.engine.put_chunks(puts)
+        self.engine.put_or_queue_chunks(puts)
     }
 
     /// Lets others see a domain that was a draft, as it is.
@@ -432,8 +435,8 @@ impl HsdsSession {
         let mut state = self.state.write();
         self.check_open()?;
         let was_draft = std::mem::take(&mut state.is_draft);
-        let published = commit_all(self, &mut state);
-        state.is_draft = was_draft && is_domain_unwritten(&state);
+        let published = commit_objects_and_new_domain(self, &mut state);
+        state.is_draft = was_draft && is_new_domain_unwritten(&state);
         published
     }
 }

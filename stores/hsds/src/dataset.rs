@@ -11,8 +11,8 @@ use std::thread;
 
 use h5live_model::{
     AllocationLimit, ChunkBatch, ChunkBytes, ChunkCoord, ChunkReadRequest, ChunkSink, ChunkStore, ChunkWrite,
-    DatasetSpec, Dataspace, Error as ModelError, Layout, Mode, ObjectId, ObjectKind, Result, SharedBytes, StoredChunk,
-    read_block_by_runs, read_chunks_sequentially,
+    DatasetSpec, Dataspace, Error as ModelError, FileBackedBytes, Layout, Mode, ObjectId, ObjectKind, Result,
+    StoredChunk, read_block_by_runs, read_chunks_sequentially,
 };
 use parking_lot::{Mutex, RwLock};
 use rayon::prelude::*;
@@ -100,7 +100,7 @@ impl HsdsDataset {
 
     /// The version of a chunk of variable-length elements, which is to be known before it is read.
     fn version(&self, coord: &ChunkCoord) -> u32 {
-        match self.form.codec.has_variable_parts() {
+        match self.form.element_codec.has_variable_parts() {
             true => self.session.varlen_tokens.version(&VarLenHolder::Chunk(self.id, coord.clone())),
             false => 0,
         }
@@ -111,7 +111,7 @@ impl HsdsDataset {
     fn decode(&self, coord: &ChunkCoord, seen: u32, found: &FetchedObject) -> Result<Option<Vec<u8>>> {
         let key = self.key(coord);
         let stored = self.form.decompress(&key, &found.bytes)?;
-        let holder = match self.form.codec.has_variable_parts() {
+        let holder = match self.form.element_codec.has_variable_parts() {
             true => self.session.varlen_tokens.register_holder_if_current(
                 VarLenHolder::Chunk(self.id, coord.clone()),
                 seen,
@@ -147,7 +147,7 @@ impl HsdsDataset {
         }
         let found = match self.session.decoded_chunks.find(self.id, coord) {
             ChunkLookup::Hit(chunk) => return Ok(chunk),
-            ChunkLookup::Miss(found) => found,
+            ChunkLookup::MissAtChangeCount(found) => found,
         };
         let chunk = match &self.native {
             Some(native) => native.read(&self.session, self.spec()?.as_ref(), coord)?.map(Arc::new),
@@ -166,7 +166,7 @@ impl HsdsDataset {
         if self.session.session_info.mode.writes() || self.native.is_some() || coords.is_empty() {
             return Ok(());
         }
-        let key = self.session.domain.key(self.id);
+        let key = self.session.domain.document_key(self.id);
         let tag = self.session.state().cached_with_tag(self.id).and_then(|stored| stored.tag.clone());
         let newer = match tag.map(|tag| self.session.engine.revalidate(&key, &tag)).transpose()? {
             Some(Revalidation::Same) => return Ok(()),
@@ -249,7 +249,7 @@ impl HsdsDataset {
     ///
     /// # Errors
     /// [`ModelError::NoObject`] if the dataset is gone.
-    pub fn advance_to_committed(&self) -> Result<bool> {
+    pub fn advance_detecting_extent_change(&self) -> Result<bool> {
         self.session.decoded_chunks.invalidate_dataset(self.id);
         self.session.reload_if_changed(self.id)?;
         let spec = self.session.dataset_spec(&*self.session.document(self.id)?)?;
@@ -267,7 +267,7 @@ impl HsdsDataset {
         let whole = spec.chunk_bytes_at(write.first_coord())?;
         let is_valid = match *write {
             ChunkWrite::Whole { bytes, filter_mask, .. } => bytes.len() as u64 == whole && filter_mask == 0,
-            ChunkWrite::AlongFirstDim { first, size, bytes } => {
+            ChunkWrite::ChunksAlongFirstDim { first, size, bytes } => {
                 let chunks = (bytes.len() as u64).checked_div(whole).unwrap_or_default();
                 let last = first.scaled().first().and_then(|at| at.checked_add(chunks.saturating_sub(1)));
                 if let Some(last) = last {
@@ -289,7 +289,7 @@ impl HsdsDataset {
         let mut chunks: Vec<(ChunkCoord, &[u8])> = Vec::new();
         for write in writes {
             match *write {
-                ChunkWrite::AlongFirstDim { first, size, bytes } => {
+                ChunkWrite::ChunksAlongFirstDim { first, size, bytes } => {
                     let at = first.scaled().first().copied().unwrap_or_default();
                     let row = (at..).zip(bytes.chunks(size.max(1)));
                     chunks.extend(row.map(|(at, bytes)| (first.with_index(0, at), bytes)));
@@ -308,8 +308,8 @@ impl HsdsDataset {
     }
 
     fn encode(&self, coord: &ChunkCoord, elements: &[u8]) -> Result<EncodedChunk> {
-        let (stored, tokens) = self.session.pack(&self.form.codec, elements)?;
-        let tokens = self.form.codec.has_variable_parts().then(|| (stored.clone(), tokens));
+        let (stored, tokens) = self.session.pack(&self.form.element_codec, elements)?;
+        let tokens = self.form.element_codec.has_variable_parts().then(|| (stored.clone(), tokens));
         Ok(EncodedChunk { coord: coord.clone(), bytes: self.form.compress(stored)?, tokens })
     }
 
@@ -324,19 +324,19 @@ impl HsdsDataset {
         for EncodedChunk { coord, bytes, tokens } in encoded {
             puts.push(ObjectPut { key: self.key(&coord), bytes });
             if let Some((stored, tokens)) = tokens {
-                self.session.varlen_tokens.begin_storing(holder(&coord), &stored, tokens.numbers);
+                self.session.varlen_tokens.begin_storing(holder(&coord), &stored, tokens.element_numbers);
             }
             written.push(coord);
         }
         // A commit of another thread that comes from now on does not delete them any more.
         let dropped = self.take_dropped(&written);
-        let put = self.session.put_chunks(puts);
+        let put = self.session.put_or_queue_chunks(puts);
         self.session.decoded_chunks.invalidate_dataset(self.id);
         if let Err(error) = put {
             self.add_dropped(dropped);
             return Err(error);
         }
-        if self.form.codec.has_variable_parts() {
+        if self.form.element_codec.has_variable_parts() {
             written.iter().for_each(|coord| self.session.varlen_tokens.end_storing(&holder(coord)));
         }
         self.note_written_beyond(written.iter());
@@ -500,7 +500,7 @@ impl ChunkStore for HsdsDataset {
         Ok(Some(at).filter(|at| *at < chunk.size))
     }
 
-    fn map(&self, _: &StoredChunk, _: u64) -> Result<Option<SharedBytes>> {
+    fn map(&self, _: &StoredChunk, _: u64) -> Result<Option<FileBackedBytes>> {
         self.session.check_open().map(|()| None)
     }
 
@@ -519,7 +519,7 @@ impl ChunkStore for HsdsDataset {
             self.session.document(self.id)?;
             return Ok(false);
         }
-        self.advance_to_committed()
+        self.advance_detecting_extent_change()
     }
 }
 
@@ -531,7 +531,7 @@ impl HsdsSession {
     pub fn reload_if_changed(&self, id: ObjectId) -> Result<bool> {
         use crate::state::TaggedDocument;
 
-        let key = self.domain.key(id);
+        let key = self.domain.document_key(id);
         let tag = self.state().cached_with_tag(id).and_then(|stored| stored.tag.clone());
         let Some(tag) = tag else { return self.document(id).map(|_| true) };
         match self.engine.revalidate(&key, &tag)? {

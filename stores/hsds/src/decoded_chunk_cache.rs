@@ -25,7 +25,7 @@ struct RecentState {
 pub enum ChunkLookup {
     Hit(DecodedChunk),
     /// Nothing: it is to be read, and kept with this number.
-    Miss(u64),
+    MissAtChangeCount(u64),
 }
 
 impl DecodedChunkCache {
@@ -39,7 +39,7 @@ impl DecodedChunkCache {
         let state = self.0.lock();
         match state.chunks.get(&(dataset, coord.clone())) {
             Some(chunk) => ChunkLookup::Hit(chunk.clone()),
-            None => ChunkLookup::Miss(state.changes),
+            None => ChunkLookup::MissAtChangeCount(state.changes),
         }
     }
 

@@ -29,7 +29,7 @@ pub enum HsdsError {
     },
     /// The medium failed.
     #[error("{key}: {source}")]
-    Medium {
+    Io {
         /// The object.
         key: String,
         /// What the medium says.
@@ -140,11 +140,11 @@ pub enum HsdsError {
 impl From<HsdsError> for ModelError {
     fn from(error: HsdsError) -> Self {
         let kind = match &error {
-            HsdsError::DamagedObject { source: LayoutError::Schema1(_), .. } => StoreErrorKind::NotThisFormat,
+            HsdsError::DamagedObject { source: LayoutError::Schema1Id(_), .. } => StoreErrorKind::NotThisFormat,
             HsdsError::DamagedObject { .. } | HsdsError::DamagedChunk { .. } | HsdsError::ReclaimRefused { .. } => {
                 StoreErrorKind::Damaged
             }
-            HsdsError::Medium { source, .. } => source.into(),
+            HsdsError::Io { source, .. } => source.into(),
             HsdsError::NoDomain(_) | HsdsError::FileNotInBucket(_) => StoreErrorKind::NotFound,
             HsdsError::IsFolder(_)
             | HsdsError::SeveralDomains { .. }

@@ -20,10 +20,10 @@ const MAX_ALLOCATION: u64 = 1 << 24;
 
 fn request(mode: Mode) -> HsdsOpenRequest {
     let order = LinkOrAttributeStorageSpec { order: CreationOrder::Indexed, ..LinkOrAttributeStorageSpec::default() };
-    let root = ObjectKindSpec::Group(GroupSpec { links: order });
+    let root = ObjectKindSpec::Group(GroupSpec { link_storage: order });
     HsdsOpenRequest {
         mode,
-        root: ObjectSpec { attributes: order, ..root.into() },
+        root: ObjectSpec { attribute_storage: order, ..root.into() },
         domain: "run".to_owned(),
         owner: "fuzz".to_owned(),
         is_draft: false,
@@ -53,10 +53,10 @@ fn make_sample() -> Result<Vec<ObjectPut>> {
     let texts =
         DatasetSpec { datatype: text(), dataspace: Dataspace::Simple(Shape::fixed(&[2])), ..DatasetSpec::default() };
     let numbers = writer.create(&NewObject::linked(root, &"numbers".into(), &numbers.into()))?;
-    store.dataset(numbers)?.write_whole(&ChunkCoord::new(&[1]), 0, &[7; 16])?;
+    store.dataset(numbers)?.write_whole_chunk(&ChunkCoord::new(&[1]), 0, &[7; 16])?;
     let texts = writer.create(&NewObject::linked(root, &"texts".into(), &texts.into()))?;
     let elements = [writer.put_blob(b"one", 3)?, writer.put_blob(b"", 0)?].concat();
-    store.dataset(texts)?.write_whole(&ChunkCoord::new(&[0]), 0, &elements)?;
+    store.dataset(texts)?.write_whole_chunk(&ChunkCoord::new(&[0]), 0, &elements)?;
     let value = writer.put_blob(b"a title", 7)?;
     let (name, dataspace, committed, creation_order) = ("title".into(), Dataspace::Scalar, None, None);
     writer.set_attribute(

@@ -92,19 +92,19 @@ fn hash_of(bytes: &[u8]) -> u64 {
 }
 
 fn put_key(token: VarLenToken) -> u64 {
-    u64::from(token.holder_version) << 32 | u64::from(token.number)
+    u64::from(token.holder_version) << 32 | u64::from(token.element_number)
 }
 
 impl VarLenTokenTable {
     /// A table that keeps at most so many bytes of stored elements, to look up tokens.
-    pub fn new(max_kept_bytes: usize) -> Self {
+    pub fn new(max_cached_bytes: usize) -> Self {
         VarLenTokenTable(Mutex::new(HolderTable {
             numbers: HashMap::new(),
             entries: Vec::new(),
             put: HashMap::new(),
             put_in: RunLengthTokenMap::for_shared_numbers(),
             next_put: 0,
-            kept: ByteBoundedFifoCache::new(max_kept_bytes),
+            kept: ByteBoundedFifoCache::new(max_cached_bytes),
         }))
     }
 
@@ -118,13 +118,18 @@ impl VarLenTokenTable {
             let key = table.next_put;
             table.next_put += 1;
             table.put.insert(key, (*bytes).into());
-            VarLenToken { count: *count, holder: UNSTORED, holder_version: (key >> 32) as u32, number: key as u32 }
+            VarLenToken {
+                count: *count,
+                holder: UNSTORED,
+                holder_version: (key >> 32) as u32,
+                element_number: key as u32,
+            }
         };
         elements.iter().map(put).collect()
     }
 
     /// Gives up elements.
-    pub fn remove_unstored(&self, tokens: impl Iterator<Item = VarLenToken>) {
+    pub fn remove_put_tokens(&self, tokens: impl Iterator<Item = VarLenToken>) {
         let mut table = self.0.lock();
         for token in tokens.filter(|token| token.holder == UNSTORED) {
             if table.put.remove(&put_key(token)).is_none() {
@@ -191,7 +196,7 @@ impl VarLenTokenTable {
     /// Says which tokens are about to be stored in a holder, with their numbers. Of a token that is there twice, the last
     /// number counts.
     pub fn begin_storing(&self, holder: VarLenHolder, stored: &[u8], mut tokens: Vec<(VarLenToken, u32)>) {
-        tokens.sort_by_key(|(token, _)| (token.holder, token.holder_version, token.number));
+        tokens.sort_by_key(|(token, _)| (token.holder, token.holder_version, token.element_number));
         let mut table = self.0.lock();
         let index = table.entry(holder);
         if let Some(entry) = table.entries.get_mut(index) {
@@ -222,10 +227,15 @@ impl VarLenTokenTable {
         };
         let entry = table.entries.get(index as usize).ok_or(ModelError::Moved)?;
         let number = match token.holder != UNSTORED && token.holder_version == entry.version {
-            true => token.number,
+            true => token.element_number,
             false => entry.moved.get(token).ok_or(ModelError::Moved)?,
         };
-        let token = VarLenToken { count: token.count, holder: index + 1, holder_version: entry.version, number };
+        let token = VarLenToken {
+            count: token.count,
+            holder: index + 1,
+            holder_version: entry.version,
+            element_number: number,
+        };
         Ok(VarLenElementLocation::Stored {
             holder: entry.holder.clone(),
             token,
@@ -238,10 +248,15 @@ impl HolderEntry {
     /// The tokens whose elements are among those that are being stored, with the numbers that they will have. Whoever has read the
     /// holder meanwhile has other tokens of the same elements than whoever stores them.
     fn tokens_that_stay(&self, index: usize, stored: &[(VarLenToken, u32)]) -> RunLengthTokenMap {
-        let own = |number| VarLenToken { count: 0, holder: index as u32 + 1, holder_version: self.version, number };
+        let own = |number| VarLenToken {
+            count: 0,
+            holder: index as u32 + 1,
+            holder_version: self.version,
+            element_number: number,
+        };
         let number = |token: VarLenToken| match token.holder == index as u32 + 1 && token.holder_version == self.version
         {
-            true => Some(token.number),
+            true => Some(token.element_number),
             false => self.moved.get(token),
         };
         let new_of_old: BTreeMap<u32, u32> =
@@ -325,7 +340,9 @@ mod tests {
             }
             for (at, token) in tokens.iter().enumerate() {
                 let found = locations.find(*token).unwrap();
-                assert!(matches!(found, VarLenElementLocation::Stored { token, .. } if token.number == at as u32 + 1));
+                assert!(
+                    matches!(found, VarLenElementLocation::Stored { token, .. } if token.element_number == at as u32 + 1)
+                );
             }
         }
         let table = locations.0.lock();

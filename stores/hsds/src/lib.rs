@@ -49,7 +49,7 @@ mod store;
 mod summary;
 mod watch;
 
-pub use acl::{read_acl, set_user_access};
+pub use acl::{read_visible_acl, set_user_access};
 pub use check::HsdsFault;
 pub use chunk_links::{NativeChunkFile, native_file_uri};
 #[cfg(feature = "clouds")]
@@ -57,7 +57,9 @@ pub use cloud_connector::HsdsCloudConnector;
 #[cfg(feature = "clouds")]
 pub use cloud_options::HsdsCloud;
 pub use connector::HsdsFolderConnector;
-pub use domains::{DomainEntry, DomainEntryKind, DomainFolder, RemovedDomain, StoredSize, move_domain, remove_domain};
+pub use domains::{
+    DomainEntry, DomainEntryKind, DomainFolder, RemovedDomain, StoredSize, move_domain, remove_domain_or_empty_folder,
+};
 pub use error::HsdsError;
 pub use lost_domains::{delete_lost_domains, find_lost_domains};
 pub use opened_stores::LastOpenedStore;

@@ -60,7 +60,10 @@ impl LinkedHdf5Chunks {
         let Some(layout) = document.creation_layout() else { return Ok(None) };
         let class = layout.get("class").and_then(Value::as_str).unwrap_or_default();
         let bad = |member, expected| {
-            damaged_object_error(&session.domain.key(document.id()))(LayoutError::Member { member, expected })
+            damaged_object_error(&session.domain.document_key(document.id()))(LayoutError::MissingOrInvalidMember {
+                member,
+                expected,
+            })
         };
         let places = match class {
             "H5D_CONTIGUOUS_REF" => {
@@ -150,9 +153,10 @@ fn listed(chunks: &Value, rank: usize) -> Option<HashMap<ChunkCoord, (u64, u64)>
 /// tables.
 fn check_table(session: &HsdsSession, of: ObjectId, id: ObjectId) -> Result<()> {
     let document = session.document(id)?;
-    let key = session.domain.key(of);
+    let key = session.domain.document_key(of);
     let record = document.stored_dataset_spec().map_err(damaged_object_error(&key))?;
-    match record.native_layout_class.is_none() && record.spec.datatype.size() as usize == CHUNK_TABLE_ENTRY_BYTES {
+    match record.linked_chunk_layout_class.is_none() && record.spec.datatype.size() as usize == CHUNK_TABLE_ENTRY_BYTES
+    {
         true => Ok(()),
         false => Err(ModelError::Unsupported("a table of chunks in another form")),
     }

@@ -26,16 +26,16 @@ const DELETED_AT_ONCE: usize = 4096;
 /// [`HsdsError::DamagedObject`](crate::HsdsError::DamagedObject) if the object of a domain is damaged: nobody knows which objects it names.
 /// Those of the engine.
 pub fn find_lost_domains(engine: &dyn ObjectEngine, known: Option<DomainId>) -> Result<Vec<(DomainId, Leak)>> {
-    let folders = engine.folders(&format!("{OBJECTS_FOLDER}/"))?;
+    let folders = engine.folder_names(&format!("{OBJECTS_FOLDER}/"))?;
     let there: BTreeSet<u64> = folders.iter().filter_map(|name| parse_prefix(name)).map(|id| id.0).collect();
     let others = there.into_iter().map(DomainId).filter(|id| Some(*id) != known).collect::<Vec<_>>();
     let mut lost = Vec::new();
     for id in without_domain(engine, others)? {
-        let claim = engine.find_claim(&id.prefix())?;
+        let claim = engine.find_claim(&id.key_prefix_without_slash())?;
         if claim == ClaimState::Held || lost.len() >= StoreCheckReport::MAX_FINDINGS {
             continue;
         }
-        let listed = engine.list(&format!("{}/", id.prefix()))?;
+        let listed = engine.list(&format!("{}/", id.key_prefix_without_slash()))?;
         if claim == ClaimState::Abandoned || is_old(&listed) {
             let (objects, bytes) = (listed.len() as u64, listed.iter().map(|object| object.size).sum());
             lost.push((id, Leak { place: LeakLocation::LostDomain { prefix: id.0, objects }, kind: None, bytes }));
@@ -52,7 +52,7 @@ pub fn find_lost_domains(engine: &dyn ObjectEngine, known: Option<DomainId>) -> 
 pub fn delete_lost_domains(engine: &dyn ObjectEngine, found: Vec<(DomainId, Leak)>) -> Result<Vec<Leak>> {
     let mut claimed = Vec::new();
     for (id, leak) in found {
-        match engine.claim(&id.prefix()) {
+        match engine.claim(&id.key_prefix_without_slash()) {
             Ok(()) => claimed.push((id, leak)),
             Err(error) if matches!(error.store_error_kind(), Some(StoreErrorKind::InUse(_))) => {}
             Err(error) => return Err(error),
@@ -64,12 +64,15 @@ pub fn delete_lost_domains(engine: &dyn ObjectEngine, found: Vec<(DomainId, Leak
     let mut deleted = Vec::new();
     for (id, leak) in claimed {
         if lost.contains(&id) {
-            let keys: Vec<String> =
-                engine.list(&format!("{}/", id.prefix()))?.into_iter().map(|object| object.key).collect();
+            let keys: Vec<String> = engine
+                .list(&format!("{}/", id.key_prefix_without_slash()))?
+                .into_iter()
+                .map(|object| object.key)
+                .collect();
             keys.chunks(DELETED_AT_ONCE).try_for_each(|keys| engine.delete_many(keys))?;
             deleted.push(leak);
         }
-        engine.release_claim(&id.prefix())?;
+        engine.release_claim(&id.key_prefix_without_slash())?;
     }
     Ok(deleted)
 }
@@ -77,7 +80,7 @@ pub fn delete_lost_domains(engine: &dyn ObjectEngine, found: Vec<(DomainId, Leak
 /// Those that no domain of the bucket names.
 fn without_domain(engine: &dyn ObjectEngine, ids: Vec<DomainId>) -> Result<Vec<DomainId>> {
     let mut left: HashSet<DomainId> = ids.iter().copied().collect();
-    let keys = if left.is_empty() { Vec::new() } else { engine.all_domain_keys()? };
+    let keys = if left.is_empty() { Vec::new() } else { engine.all_domain_document_keys()? };
     for keys in keys.chunks(DOMAINS_AT_ONCE) {
         if left.is_empty() {
             break;
@@ -88,7 +91,7 @@ fn without_domain(engine: &dyn ObjectEngine, ids: Vec<DomainId>) -> Result<Vec<D
             match DomainDocument::parse(&found.bytes).and_then(|document| document.root()) {
                 Ok(root) => named.lock().extend(root),
                 // Its objects are not below the prefixes of this schema.
-                Err(LayoutError::Schema1(_)) => {}
+                Err(LayoutError::Schema1Id(_)) => {}
                 Err(error) => return Err(damaged_object_error(key)(error)),
             }
             Ok::<_, ModelError>(())
@@ -120,7 +123,7 @@ mod tests {
     #[test]
     fn a_folder_of_objects_is_known_by_its_name() {
         let id = DomainId(0xb03b_24ef_69f2_44b6);
-        assert_eq!(parse_prefix(id.prefix().strip_prefix("db/").unwrap()), Some(id));
+        assert_eq!(parse_prefix(id.key_prefix_without_slash().strip_prefix("db/").unwrap()), Some(id));
         for name in
             ["", "b03b24ef", "b03b24ef-69f244b", "B03b24ef-69f244b6", "b03b24ef-69f244b6-1", "+03b24ef-69f244b6"]
         {

@@ -21,7 +21,7 @@ use crate::session::HsdsSession;
 /// # Errors
 /// Those of the engine.
 pub(crate) fn diagnosis(session: &HsdsSession) -> h5live_model::Result<FileDiagnosis> {
-    let listed = session.engine.list(&format!("{}/", session.domain.prefix()))?;
+    let listed = session.engine.list(&format!("{}/", session.domain.key_prefix_without_slash()))?;
     let length = listed.iter().map(|object| object.size).sum();
     let condition = match session.engine.has_writer()? && !session.session_info.mode.writes() {
         true => FileOpenState::OpenForWriting { live: true, holders: Vec::new() },

@@ -88,7 +88,7 @@ impl HsdsSession {
         if document.kind() != ObjectKind::Datatype {
             return Err(ModelError::WrongKind { expected: "committed datatype" });
         }
-        let key = self.domain.key(id);
+        let key = self.domain.document_key(id);
         match document.datatype().map_err(damaged_object_error(&key))? == *datatype {
             true => Ok(()),
             false => Err(ModelError::Invalid("the committed datatype is another type".into())),
@@ -108,10 +108,10 @@ impl HsdsSession {
     /// Writes the elements of a compact dataset, which are there when its link is.
     fn put_first_elements(&self, document: &ObjectDocument, dataset: &DatasetSpec, elements: &[u8]) -> Result<()> {
         let form = self.chunk_codec(document, dataset);
-        let (stored, _) = self.pack(&form.codec, elements)?;
+        let (stored, _) = self.pack(&form.element_codec, elements)?;
         let origin = ChunkCoord::origin(dataset.dataspace.rank());
         let key = self.domain.chunk_key(document.id(), &origin, document.chunk_partition_count());
-        self.put_chunks(vec![ObjectPut { key, bytes: form.compress(stored)? }])
+        self.put_or_queue_chunks(vec![ObjectPut { key, bytes: form.compress(stored)? }])
     }
 
     /// A group.
@@ -132,7 +132,7 @@ impl HsdsSession {
         if name.as_str().is_none() {
             return Err(invalid_or_unsupported_error(LayoutError::Unsupported("a name that is no UTF-8")));
         }
-        let key = self.domain.key(group);
+        let key = self.domain.document_key(group);
         let query = EntryQuery::One(LinksOrAttributes::Links, name);
         match self.group_with_entries(group, query)?.link(name).map_err(damaged_object_error(&key))? {
             Some(_) => Err(ModelError::Exists(name.clone())),
@@ -199,7 +199,7 @@ impl HsdsSession {
     }
 
     fn take_link(&self, group: ObjectId, name: &Name) -> Result<LinkTarget> {
-        let key = self.domain.key(group);
+        let key = self.domain.document_key(group);
         let found = self.group_with_entries(group, EntryQuery::One(LinksOrAttributes::Links, name))?.link(name);
         let link = found.map_err(damaged_object_error(&key))?.ok_or_else(|| ModelError::NotFound(name.clone()))?;
         self.check_right(Some(&*self.group(group)?), AclRight::Delete)?;
@@ -228,7 +228,7 @@ impl HsdsSession {
     /// As [`StoreWriter::rename_link`](h5live_model::StoreWriter::rename_link).
     pub fn rename_link_from(&self, from: (ObjectId, &Name), to: (ObjectId, &Name)) -> Result<()> {
         self.check_writable()?;
-        let key = self.domain.key(from.0);
+        let key = self.domain.document_key(from.0);
         let found = self.group_with_entries(from.0, EntryQuery::One(LinksOrAttributes::Links, from.1))?.link(from.1);
         let link = found.map_err(damaged_object_error(&key))?.ok_or_else(|| ModelError::NotFound(from.1.clone()))?;
         if from == to {
@@ -288,18 +288,19 @@ impl HsdsSession {
     pub fn set_attribute_of(&self, id: ObjectId, new: &AttributeData) -> Result<()> {
         self.check_writable()?;
         new.check()?;
-        let key = self.domain.key(id);
+        let key = self.domain.document_key(id);
         let document = self.document_with_entries(id, EntryQuery::One(LinksOrAttributes::Attributes, &new.name))?;
         self.check_committed(new.committed_datatype, &new.datatype)?;
         let old = document.attribute(&new.name).map_err(damaged_object_error(&key))?;
         self.check_right(Some(&document), if old.is_some() { AclRight::Update } else { AclRight::Create })?;
-        let old = old.and_then(|old| old.datatype.committed);
+        let old = old.and_then(|old| old.datatype.committed_datatype);
         if old.is_some() {
             self.ensure_references_counted()?;
         }
         let codec = ElementCodec::new(&new.datatype);
         let (stored, _) = self.pack(&codec, &new.value)?;
-        let used = DatatypeAndCommittedId { datatype: new.datatype.clone(), committed: new.committed_datatype };
+        let used =
+            DatatypeAndCommittedId { datatype: new.datatype.clone(), committed_datatype: new.committed_datatype };
         let record = AttributeContent {
             datatype: used,
             dataspace: new.dataspace.clone(),
@@ -322,11 +323,11 @@ impl HsdsSession {
     /// [`ModelError::NotFound`].
     pub fn remove_attribute_of(&self, id: ObjectId, name: &Name) -> Result<()> {
         self.check_writable()?;
-        let key = self.domain.key(id);
+        let key = self.domain.document_key(id);
         let document = self.document_with_entries(id, EntryQuery::One(LinksOrAttributes::Attributes, name))?;
         self.check_right(Some(&document), AclRight::Delete)?;
         let old = document.attribute(name).map_err(damaged_object_error(&key))?;
-        let old = old.ok_or_else(|| ModelError::NotFound(name.clone()))?.datatype.committed;
+        let old = old.ok_or_else(|| ModelError::NotFound(name.clone()))?.datatype.committed_datatype;
         if old.is_some() {
             self.ensure_references_counted()?;
         }

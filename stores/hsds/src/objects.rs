@@ -30,14 +30,14 @@ impl HsdsSession {
     /// How the chunks of a dataset are stored.
     pub fn chunk_codec(&self, document: &ObjectDocument, spec: &DatasetSpec) -> ChunkCodec {
         let codec = ElementCodec::new(&spec.datatype);
-        let encoding = document.chunk_encoding(codec.stored_size());
+        let encoding = document.chunk_encoding(codec.stored_element_size());
         let elements = spec
             .grid_or_single_chunk()
             .as_ref()
             .and_then(ChunkGrid::chunk_element_count)
             .and_then(|n| usize::try_from(n).ok());
         ChunkCodec {
-            codec,
+            element_codec: codec,
             encoding,
             chunk_element_count: elements.unwrap_or_default(),
             filter_engine: self.filter_engine.clone(),
@@ -50,7 +50,7 @@ impl HsdsSession {
     /// # Errors
     /// [`ModelError::Store`].
     pub fn dataset_spec(&self, document: &ObjectDocument) -> Result<DatasetSpec> {
-        let key = self.domain.key(document.id());
+        let key = self.domain.document_key(document.id());
         let record = document.stored_dataset_spec().map_err(damaged_object_error(&key))?;
         let mut spec = record.spec;
         if let (Some(stored), FillValue::Default) = (record.stored_fill, &spec.fill.value) {
@@ -68,10 +68,10 @@ impl HsdsSession {
     /// # Errors
     /// [`ModelError::Store`].
     pub fn attribute(&self, document: &ObjectDocument, name: &Name) -> Result<Option<AttributeData>> {
-        let key = self.domain.key(document.id());
+        let key = self.domain.document_key(document.id());
         let Some(record) = document.attribute(name).map_err(damaged_object_error(&key))? else { return Ok(None) };
         let codec = ElementCodec::new(&record.datatype.datatype);
-        let wrong = LayoutError::Value("of the shape that is stated");
+        let wrong = LayoutError::ValueIsNot("of the shape that is stated");
         let Some(count) = record.dataspace.element_count().and_then(|count| usize::try_from(count).ok()) else {
             return Err(damaged_object_error(&key)(wrong));
         };
@@ -90,7 +90,7 @@ impl HsdsSession {
             .unpack(&record.stored_elements, count, holder, version, &mut value)
             .map_err(damaged_object_error(&key))?;
         let AttributeContent { datatype: used, dataspace, creation_order: order, .. } = record;
-        let (datatype, committed) = (used.datatype, used.committed);
+        let (datatype, committed) = (used.datatype, used.committed_datatype);
         Ok(Some(AttributeData {
             name: name.clone(),
             datatype,
@@ -135,9 +135,11 @@ impl HsdsSession {
             VarLenElementLocation::Unstored(bytes) => Ok(VarLenContent::ModelElements(bytes)),
             VarLenElementLocation::Stored { holder, token, held } => {
                 let held = self.held_elements(&holder, token, held)?;
-                let bytes =
-                    held.element_table.stored_bytes(token.number, &held.stored_elements).ok_or(ModelError::Moved)?;
-                Ok(VarLenContent::Stored(bytes.to_vec()))
+                let bytes = held
+                    .element_table
+                    .stored_bytes(token.element_number, &held.stored_elements)
+                    .ok_or(ModelError::Moved)?;
+                Ok(VarLenContent::StoredBytes(bytes.to_vec()))
             }
         }
     }
@@ -151,7 +153,7 @@ impl HsdsSession {
             VarLenElementLocation::Unstored(bytes) => f(&bytes),
             VarLenElementLocation::Stored { holder, token, held } => {
                 let held = self.held_elements(&holder, token, held)?;
-                match held.element_table.stored_bytes_if_verbatim(token.number, &held.stored_elements) {
+                match held.element_table.stored_bytes_if_verbatim(token.element_number, &held.stored_elements) {
                     Some(bytes) => f(bytes),
                     None => {
                         let elements = held.element_table.unpack_base_elements(token, &held.stored_elements);
@@ -168,7 +170,7 @@ impl HsdsSession {
             VarLenHolder::Chunk(id, coord) => {
                 self.domain.chunk_key(*id, coord, self.document(*id)?.chunk_partition_count())
             }
-            VarLenHolder::Attribute(id, _) | VarLenHolder::Fill(id) => self.domain.key(*id),
+            VarLenHolder::Attribute(id, _) | VarLenHolder::Fill(id) => self.domain.document_key(*id),
         })
     }
 
@@ -189,7 +191,7 @@ impl HsdsSession {
                 let spec = document.stored_dataset_spec().map_err(damaged_object_error(&key))?.spec;
                 let form = self.chunk_codec(&document, &spec);
                 let found = self.engine.get(&key)?.ok_or(ModelError::Moved)?;
-                (form.decompress(&key, &found.bytes)?, form.codec, form.chunk_element_count)
+                (form.decompress(&key, &found.bytes)?, form.element_codec, form.chunk_element_count)
             }
             VarLenHolder::Attribute(id, name) => {
                 let document = self.document_with_entries(*id, EntryQuery::One(LinksOrAttributes::Attributes, name))?;

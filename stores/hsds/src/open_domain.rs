@@ -108,13 +108,13 @@ impl HsdsSession {
         let is_seen_at_once = old.is_none() && !request.is_draft;
         if !is_seen_at_once {
             for id in old.iter().map(|old| old.id).chain([self.domain]) {
-                let prefix = id.prefix();
+                let prefix = id.key_prefix_without_slash();
                 self.engine.claim(&prefix)?;
                 state.claimed_prefixes.push(prefix);
             }
         }
         state.domain_to_replace = old;
-        if is_seen_at_once { commit::commit_all(self, &mut state) } else { Ok(()) }
+        if is_seen_at_once { commit::commit_objects_and_new_domain(self, &mut state) } else { Ok(()) }
     }
 }
 

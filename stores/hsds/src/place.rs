@@ -46,7 +46,7 @@ fn only_domains(bucket: &Path) -> Vec<String> {
 
 /// A path of names, from the file system's root on.
 fn absolute(path: &Path) -> Result<PathBuf> {
-    let failed = |source| HsdsError::Medium { key: path.display().to_string(), source };
+    let failed = |source| HsdsError::Io { key: path.display().to_string(), source };
     let path = std::path::absolute(path).map_err(failed)?;
     let mut plain = PathBuf::new();
     for part in path.components() {

@@ -7,10 +7,10 @@ use crate::error::HsdsError;
 /// A random number.
 ///
 /// # Errors
-/// [`HsdsError::Medium`] if the system has none.
+/// [`HsdsError::Io`] if the system has none.
 pub fn random() -> Result<u64> {
     getrandom::u64().map_err(|error| {
         let source = std::io::Error::other(error.to_string());
-        HsdsError::Medium { key: "a random number".to_owned(), source }.into()
+        HsdsError::Io { key: "a random number".to_owned(), source }.into()
     })
 }

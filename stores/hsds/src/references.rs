@@ -38,7 +38,7 @@ impl HsdsSession {
                 return Err(ModelError::Invalid("only a dataset has regions".to_owned()));
             }
             (ReferentPart::Region(_), Some(document)) => {
-                let key = self.domain.key(to.object);
+                let key = self.domain.document_key(to.object);
                 document.stored_dataset_spec().map_err(damaged_object_error(&key))?.spec.dataspace.dims().to_vec()
             }
             (ReferentPart::Region(selection), None) => vec![0; selection.rank().unwrap_or_default()],

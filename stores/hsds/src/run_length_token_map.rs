@@ -9,12 +9,12 @@ use crate::layout::VarLenToken;
 
 /// A token as a key: tokens that come one after the other have keys that do.
 fn key_of(token: VarLenToken) -> u128 {
-    u128::from(token.holder) << 64 | u128::from(token.holder_version) << 32 | u128::from(token.number)
+    u128::from(token.holder) << 64 | u128::from(token.holder_version) << 32 | u128::from(token.element_number)
 }
 
 /// The token of a key, without its count.
 fn token_of(key: u128) -> VarLenToken {
-    VarLenToken { count: 0, holder: (key >> 64) as u32, holder_version: (key >> 32) as u32, number: key as u32 }
+    VarLenToken { count: 0, holder: (key >> 64) as u32, holder_version: (key >> 32) as u32, element_number: key as u32 }
 }
 
 /// What the numbers of a run do.
@@ -136,7 +136,7 @@ mod tests {
     use super::*;
 
     fn token(number: u32) -> VarLenToken {
-        VarLenToken { count: 0, holder: u32::MAX, holder_version: 0, number }
+        VarLenToken { count: 0, holder: u32::MAX, holder_version: 0, element_number: number }
     }
 
     #[test]
@@ -155,10 +155,10 @@ mod tests {
     #[test]
     fn the_last_number_of_a_version_is_followed_by_the_first_of_the_next() {
         let mut runs = RunLengthTokenMap::for_consecutive_numbers();
-        runs.insert(VarLenToken { number: u32::MAX, ..token(0) }, 1);
+        runs.insert(VarLenToken { element_number: u32::MAX, ..token(0) }, 1);
         runs.insert(VarLenToken { holder_version: 1, ..token(0) }, 2);
         assert_eq!(
-            runs.iter().map(|(token, number)| (token.holder_version, token.number, number)).collect::<Vec<_>>(),
+            runs.iter().map(|(token, number)| (token.holder_version, token.element_number, number)).collect::<Vec<_>>(),
             [(0, u32::MAX, 1), (1, 0, 2)]
         );
     }
@@ -181,7 +181,7 @@ mod tests {
                     prop_assert_eq!(runs.len(), map.len());
                     prop_assert_eq!(runs.get(token(*at)), map.get(at).copied());
                 }
-                let found: Vec<_> = runs.iter().map(|(token, number)| (token.number, number)).collect();
+                let found: Vec<_> = runs.iter().map(|(token, number)| (token.element_number, number)).collect();
                 prop_assert_eq!(found, map.into_iter().collect::<Vec<_>>());
             }
         }

@@ -135,10 +135,10 @@ impl HsdsSession {
     /// [`HsdsError::AccessDenied`].
     pub fn check_right(&self, document: Option<&ObjectDocument>, right: AclRight) -> Result<()> {
         let Some(user) = &self.user else { return Ok(()) };
-        let own = document.and_then(|document| document.access(user));
+        let own = document.and_then(|document| document.own_acl_access(user));
         let access = own.unwrap_or_else(|| self.state.read().domain.access(user));
         let object = || match document.filter(|_| own.is_some()) {
-            Some(document) => self.domain.key(document.id()),
+            Some(document) => self.domain.document_key(document.id()),
             None => format!("/{}", self.domain_path),
         };
         match access.has(right) {
@@ -199,7 +199,7 @@ impl HsdsSession {
             let state = self.state.read();
             ids.iter().copied().filter(|id| asked == Some(*id) || state.cached_document(*id).is_none()).collect()
         };
-        let keys: Vec<String> = unknown.iter().map(|id| self.domain.key(*id)).collect();
+        let keys: Vec<String> = unknown.iter().map(|id| self.domain.document_key(*id)).collect();
         let parsed = parking_lot::Mutex::new(Vec::new());
         self.engine.get_many(&keys, &|number, found| {
             let (Some(id), Some(key), Some(found)) = (unknown.get(number), keys.get(number), found) else {
@@ -224,7 +224,7 @@ impl HsdsSession {
         if self.state.read().reference_counts.is_some() {
             return Ok(());
         }
-        let listed = self.engine.list(&format!("{}/", self.domain.prefix()))?;
+        let listed = self.engine.list(&format!("{}/", self.domain.key_prefix_without_slash()))?;
         let ids: Vec<ObjectId> =
             listed.iter().filter_map(|object| self.domain.object_of_document_key(&object.key)).collect();
         let mut uses_of = HashMap::new();
@@ -259,6 +259,6 @@ impl HsdsSession {
 
 impl Drop for HsdsSession {
     fn drop(&mut self) {
-        self.close_on_drop();
+        self.close_without_commit_on_drop();
     }
 }

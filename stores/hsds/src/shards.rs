@@ -128,7 +128,7 @@ fn spread(session: &HsdsSession, state: &mut SessionState, id: ObjectId, class: 
     drop(document);
     state.add_loaded_shards(id, found);
     let old = state.change(id, |document| {
-        document.reshard_if_needed(class, session.sharding).map_err(invalid_or_unsupported_error)
+        document.reshard_if_needed_return_old(class, session.sharding).map_err(invalid_or_unsupported_error)
     })?;
     state.old_shards.entry(id).or_default().extend(old);
     Ok(())

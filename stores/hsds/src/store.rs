@@ -119,7 +119,7 @@ impl Store for HsdsStore {
 
     fn spec(&self, id: ObjectId) -> Result<ObjectSpec> {
         let document = self.session.document(id)?;
-        let key = self.session.domain.key(id);
+        let key = self.session.domain.document_key(id);
         let spec = document.spec().map_err(damaged_object_error(&key))?;
         Ok(match spec.body {
             // A reader sees the extent as of the last refresh of the dataset.
@@ -136,14 +136,14 @@ impl Store for HsdsStore {
     }
 
     fn link(&self, group: ObjectId, name: &Name) -> Result<Option<Link>> {
-        let key = self.session.domain.key(group);
+        let key = self.session.domain.document_key(group);
         let query = EntryQuery::One(LinksOrAttributes::Links, name);
         self.session.group_with_entries(group, query)?.link(name).map_err(damaged_object_error(&key))
     }
 
     fn for_each_link(&self, group: ObjectId, each: &mut dyn FnMut(Link) -> bool) -> Result<()> {
         let document = self.session.group_with_entries(group, EntryQuery::AllOf(LinksOrAttributes::Links))?;
-        let key = self.session.domain.key(group);
+        let key = self.session.domain.document_key(group);
         let links = document.links().and_then(Iterator::collect::<crate::layout::Result<Vec<Link>>>);
         let mut links = links.map_err(damaged_object_error(&key))?;
         if document.is_sharded(LinksOrAttributes::Links) {
@@ -168,14 +168,14 @@ impl Store for HsdsStore {
     }
 
     fn attribute_names(&self, id: ObjectId) -> Result<Vec<Name>> {
-        let key = self.session.domain.key(id);
+        let key = self.session.domain.document_key(id);
         let query = EntryQuery::AllOf(LinksOrAttributes::Attributes);
         self.session.document_with_entries(id, query)?.attribute_names().map_err(damaged_object_error(&key))
     }
 
     fn for_each_attribute(&self, id: ObjectId, each: &mut dyn FnMut(AttributeData) -> bool) -> Result<()> {
         let document = self.session.document_with_entries(id, EntryQuery::AllOf(LinksOrAttributes::Attributes))?;
-        let key = self.session.domain.key(id);
+        let key = self.session.domain.document_key(id);
         for name in document.attribute_names().map_err(damaged_object_error(&key))? {
             let attribute = self.session.attribute(&document, &name)?;
             if !attribute.is_none_or(&mut *each) {
@@ -241,14 +241,14 @@ impl Store for HsdsStore {
         match scope {
             ObjectScope::All => {
                 self.session.state.write().evict_unchanged();
-                self.open_datasets().iter().try_for_each(|dataset| match dataset.advance_to_committed() {
+                self.open_datasets().iter().try_for_each(|dataset| match dataset.advance_detecting_extent_change() {
                     // It stays as it was seen.
                     Err(ModelError::NoObject(_)) => Ok(()),
                     taken => taken.map(drop),
                 })
             }
             ObjectScope::Objects(ids) => ids.iter().try_for_each(|id| match kind(*id) {
-                Some(ObjectKind::Dataset) => self.open_dataset(*id)?.advance_to_committed().map(drop),
+                Some(ObjectKind::Dataset) => self.open_dataset(*id)?.advance_detecting_extent_change().map(drop),
                 _ => self.session.reload_if_changed(*id).map(drop),
             }),
         }
@@ -337,7 +337,7 @@ impl StoreWriter for HsdsStore {
     fn remove_blobs(&self, elements: &[&[u8]]) -> Result<()> {
         self.session.check_writable()?;
         let gone = tokens(elements).collect::<Result<Vec<_>>>()?;
-        self.session.varlen_tokens.remove_unstored(gone.into_iter());
+        self.session.varlen_tokens.remove_put_tokens(gone.into_iter());
         Ok(())
     }
 

@@ -55,14 +55,14 @@ pub fn write_domain_summary_if_countable(session: &HsdsSession, state: &SessionS
     let start = unix_seconds_now();
     let mut counts = DomainCounts::default();
     let limit = if is_made { u64::MAX } else { MAX_COUNTED_OBJECTS };
-    session.engine.for_each_object(&format!("{}/", session.domain.prefix()), &mut |object| {
+    session.engine.for_each_object(&format!("{}/", session.domain.key_prefix_without_slash()), &mut |object| {
         counts.add(session.domain, &object);
         counts.objects <= limit
     })?;
     if counts.objects > limit || !count_elements(session, state, &mut counts)? {
         return Ok(());
     }
-    let key = format!("{}/{INFO_FILE}", session.domain.prefix());
+    let key = format!("{}/{INFO_FILE}", session.domain.key_prefix_without_slash());
     let bytes = counts.to_json(session.domain, (start, unix_seconds_now())).to_string().into_bytes();
     session.engine.put_many(vec![ObjectPut { key, bytes }]).map(drop)
 }
@@ -78,7 +78,7 @@ fn count_elements(session: &HsdsSession, state: &SessionState, counts: &mut Doma
         }
     }
     for ids in unknown.chunks(DOCUMENTS_AT_ONCE) {
-        let keys: Vec<String> = ids.iter().map(|id| session.domain.key(*id)).collect();
+        let keys: Vec<String> = ids.iter().map(|id| session.domain.document_key(*id)).collect();
         let found = Mutex::new(Vec::new());
         session.engine.get_many(&keys, &|number, object| {
             let (Some(id), Some(key), Some(object)) = (ids.get(number), keys.get(number), object) else {
@@ -105,10 +105,12 @@ impl DomainCounts {
         let modified = modified.map_or_else(unix_seconds_now, |since| since.as_secs_f64());
         let document = domain.object_of_document_key(&object.key);
         let chunk = || {
-            let rest = object.key.strip_prefix(&format!("{}/d/", domain.prefix()))?;
+            let rest = object.key.strip_prefix(&format!("{}/d/", domain.key_prefix_without_slash()))?;
             let (digits, name) = rest.split_once('/')?;
             let is_chunk = (0..=MAX_RANK).any(|rank| chunk_of_key_suffix(name, rank).is_some());
-            domain.object_of_document_key(&format!("{}/d/{digits}/.dataset.json", domain.prefix())).filter(|_| is_chunk)
+            domain
+                .object_of_document_key(&format!("{}/d/{digits}/.dataset.json", domain.key_prefix_without_slash()))
+                .filter(|_| is_chunk)
         };
         // The service does not count what it does not know.
         let Some(id) = document.or_else(chunk) else { return };
@@ -161,7 +163,7 @@ impl DatasetCounts {
             return false;
         }
         let Ok(ObjectKindSpec::Dataset(spec)) = document.spec().map(|spec| spec.body) else { return true };
-        let element_bytes = ElementCodec::new(&spec.datatype).stored_size();
+        let element_bytes = ElementCodec::new(&spec.datatype).stored_element_size();
         let elements = spec.dataspace.element_count().unwrap_or(u64::MAX);
         // Elements of variable length are as long as they are stored, as in the service.
         self.logical_bytes = element_bytes.map_or(self.stored_bytes, |bytes| elements.saturating_mul(bytes as u64));

@@ -32,7 +32,7 @@ impl HsdsWatch {
         let mut seen = HashMap::new();
         for id in objects {
             session.document(*id)?;
-            let key = session.domain.key(*id);
+            let key = session.domain.document_key(*id);
             let tag = session.engine.get(&key)?.map(|found| found.tag);
             seen.insert(key, tag);
         }

@@ -58,7 +58,7 @@ fn chunks(folder: &Path, checksums: bool) -> Result<()> {
     timed("MiB of chunks of 64 KiB put, 16 a commit", (CHUNKS * CHUNK_BYTES) >> 20, || {
         for n in 0..CHUNKS {
             values[0] = n as u8;
-            data.write_whole(&ChunkCoord::new(&[n * 997 % CHUNKS]), 0, &values)?;
+            data.write_whole_chunk(&ChunkCoord::new(&[n * 997 % CHUNKS]), 0, &values)?;
             if n % 16 == 15 {
                 store.commit(ObjectScope::All, PublishLevel::Visible)?;
             }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use h5live_model::{
     ChunkBatch, ChunkCoord, ChunkReadRequest, ChunkSink, ChunkStore, ChunkWrite, DatasetSpec, Dataspace,
-    Error as ModelError, Layout, ObjectId, ObjectKind, ObjectKindSpec, Result, SharedBytes, StoredChunk,
+    Error as ModelError, FileBackedBytes, Layout, ObjectId, ObjectKind, ObjectKindSpec, Result, StoredChunk,
     read_block_by_runs, read_chunks_sequentially,
 };
 
@@ -126,7 +126,7 @@ impl KvDataset {
         let is_filtered = !spec.filters.is_empty();
         let is_valid = match *write {
             ChunkWrite::Whole { bytes, .. } => is_filtered || bytes.len() as u64 == whole,
-            ChunkWrite::AlongFirstDim { first, size, bytes } => {
+            ChunkWrite::ChunksAlongFirstDim { first, size, bytes } => {
                 let chunks = (bytes.len() as u64).checked_div(whole).unwrap_or_default();
                 let last = first.scaled().first().and_then(|at| at.checked_add(chunks.saturating_sub(1)));
                 if let Some(last) = last {
@@ -155,7 +155,7 @@ impl KvDataset {
             ChunkWrite::Whole { coord, bytes, .. } => {
                 chunk_records::put_unfiltered_chunk(state, self.id, spec, coord, bytes)
             }
-            ChunkWrite::AlongFirstDim { first, size, bytes } => {
+            ChunkWrite::ChunksAlongFirstDim { first, size, bytes } => {
                 let at = first.scaled().first().copied().unwrap_or_default();
                 for (at, chunk) in (at..).zip(bytes.chunks(size.max(1))) {
                     chunk_records::put_unfiltered_chunk(state, self.id, spec, &first.with_index(0, at), chunk);
@@ -237,7 +237,7 @@ impl ChunkStore for KvDataset {
         Ok(Some(at).filter(|at| *at < chunk.size))
     }
 
-    fn map(&self, chunk: &StoredChunk, len: u64) -> Result<Option<SharedBytes>> {
+    fn map(&self, chunk: &StoredChunk, len: u64) -> Result<Option<FileBackedBytes>> {
         self.session.check_open()?;
         let seen = self.seen.read();
         let key = ChunkRecordLayout::of(&seen.spec).single_piece_key(self.id, &chunk.coord);

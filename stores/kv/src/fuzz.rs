@@ -21,10 +21,10 @@ type Pairs = Vec<(Vec<u8>, Vec<u8>)>;
 
 fn request(mode: Mode) -> KvOpenRequest {
     let order = LinkOrAttributeStorageSpec { order: CreationOrder::Indexed, ..LinkOrAttributeStorageSpec::default() };
-    let root = ObjectKindSpec::Group(GroupSpec { links: order });
+    let root = ObjectKindSpec::Group(GroupSpec { link_storage: order });
     KvOpenRequest {
         mode,
-        root: ObjectSpec { attributes: order, ..root.into() },
+        root: ObjectSpec { attribute_storage: order, ..root.into() },
         durability: DurabilitySupport::Always,
         max_allocation: AllocationLimit::new(MAX_ALLOCATION),
         filter_engine: Arc::new(NoFilters),
@@ -51,7 +51,7 @@ fn fill(store: &KvStore) -> Result<()> {
         ..DatasetSpec::default()
     };
     let numbers = writer.create(&NewObject::linked(root, &"numbers".into(), &numbers.into()))?;
-    store.dataset(numbers)?.write_whole(&ChunkCoord::new(&[1]), 0, &[7; 16])?;
+    store.dataset(numbers)?.write_whole_chunk(&ChunkCoord::new(&[1]), 0, &[7; 16])?;
     let texts = DatasetSpec {
         datatype: text.clone(),
         dataspace: Dataspace::Simple(Shape::fixed(&[2])),
@@ -59,7 +59,7 @@ fn fill(store: &KvStore) -> Result<()> {
     };
     let texts = writer.create(&NewObject::linked(root, &"texts".into(), &texts.into()))?;
     let elements = [writer.put_blob(b"one", 3)?, writer.put_blob(b"", 0)?].concat();
-    store.dataset(texts)?.write_whole(&ChunkCoord::new(&[0]), 0, &elements)?;
+    store.dataset(texts)?.write_whole_chunk(&ChunkCoord::new(&[0]), 0, &elements)?;
     let value = writer.put_blob(b"a title", 7)?;
     let (name, dataspace, committed, creation_order) = ("title".into(), Dataspace::Scalar, None, None);
     let title =

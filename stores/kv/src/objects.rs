@@ -52,7 +52,10 @@ pub fn object_info(state: &ViewWithEdits<'_>, id: ObjectId) -> Result<ObjectInfo
         hard_link_count: ref_count(state, id)?.unwrap_or_default().try_into().unwrap_or(u32::MAX),
         times,
         comment: records.get(MetadataField::Comment).map(Name::from),
-        attribute_storage: records.decode_object_spec(oid::kind(id)).map_err(damaged_object_error(id))?.attributes,
+        attribute_storage: records
+            .decode_object_spec(oid::kind(id))
+            .map_err(damaged_object_error(id))?
+            .attribute_storage,
     })
 }
 

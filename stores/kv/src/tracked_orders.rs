@@ -24,8 +24,8 @@ pub struct TrackedOrders {
 impl TrackedOrders {
     /// Those of an object with this description.
     pub fn of(spec: &ObjectSpec) -> Self {
-        let links = matches!(&spec.body, ObjectKindSpec::Group(group) if is_tracked(group.links.order));
-        TrackedOrders { links, attributes: is_tracked(spec.attributes.order) }
+        let links = matches!(&spec.body, ObjectKindSpec::Group(group) if is_tracked(group.link_storage.order));
+        TrackedOrders { links, attributes: is_tracked(spec.attribute_storage.order) }
     }
 }
 

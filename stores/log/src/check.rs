@@ -264,7 +264,7 @@ impl LogCheck<'_> {
             Ok(elements) if elements.len() as u64 == expected => Ok(Some(elements)),
             Ok(elements) => Err(LogFault::DataBytes { at, found: elements.len() as u64, expected }.into()),
             Err(error) if is_unfilter_limitation(&*error) => {
-                report.unverifiable_chunks += 1;
+                report.unverified_part_count += 1;
                 Ok(None)
             }
             Err(source) => Err(LogError::DecodeEntry { at, source }.into()),

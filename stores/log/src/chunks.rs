@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use h5live_model::{
     ChunkBatch, ChunkCoord, ChunkGrid, ChunkReadRequest, ChunkSink, ChunkStore, ChunkWrite, DatasetSpec, Dataspace,
-    Error, Layout, ObjectId, SharedBytes, StoreFeatures, StoredChunk, UNLIMITED, check_block_in_chunk,
+    Error, FileBackedBytes, Layout, ObjectId, StoreFeatures, StoredChunk, UNLIMITED, check_block_return_chunk_dims,
     read_chunks_sequentially, split_run_into_blocks,
 };
 use parking_lot::Mutex;
@@ -185,7 +185,7 @@ impl LoggedChunkStore {
                 boxes.push(chunk(coord, bytes)?);
                 Ok(())
             }
-            ChunkWrite::AlongFirstDim { first, size, bytes } => {
+            ChunkWrite::ChunksAlongFirstDim { first, size, bytes } => {
                 let mut coord = first.clone();
                 for bytes in bytes.chunks(size.max(1)) {
                     boxes.push(chunk(&coord, bytes)?);
@@ -483,7 +483,7 @@ impl ChunkStore for LoggedChunkStore {
         let spec = self.current_spec()?;
         let outside = || invalid(format!("the dataset has no chunk {}", chunk.coord));
         let (first, _) = Self::chunk_box(&spec, &chunk.coord).ok_or_else(outside)?;
-        check_block_in_chunk(&spec, start, count, into.len())?;
+        check_block_return_chunk_dims(&spec, start, count, into.len())?;
         if into.is_empty() {
             return Ok(());
         }
@@ -507,7 +507,7 @@ impl ChunkStore for LoggedChunkStore {
         Ok(Some(at).filter(|at| *at < chunk.size))
     }
 
-    fn map(&self, _: &StoredChunk, _: u64) -> Result<Option<SharedBytes>> {
+    fn map(&self, _: &StoredChunk, _: u64) -> Result<Option<FileBackedBytes>> {
         self.session.check_open().map(|()| None)
     }
 

@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use h5live_model::{
-    ChunkBatch, ChunkCoord, ChunkReadRequest, ChunkSink, ChunkStore, DatasetSpec, Error, ObjectId, SharedBytes,
+    ChunkBatch, ChunkCoord, ChunkReadRequest, ChunkSink, ChunkStore, DatasetSpec, Error, FileBackedBytes, ObjectId,
     StoreErrorKind, StoredChunk, read_block_by_runs, read_chunks_sequentially,
 };
 use parking_lot::Mutex;
@@ -124,7 +124,7 @@ impl ChunkStore for DecodingChunkStore {
         Ok(Some(at).filter(|at| *at < chunk.size))
     }
 
-    fn map(&self, _: &StoredChunk, _: u64) -> Result<Option<SharedBytes>> {
+    fn map(&self, _: &StoredChunk, _: u64) -> Result<Option<FileBackedBytes>> {
         self.session.check_open().map(|()| None)
     }
 

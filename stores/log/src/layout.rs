@@ -48,10 +48,10 @@ impl LogLayout {
         };
         Capabilities {
             features: inner.features.without(lacks),
-            partial_writes: PartialWrites::Blocks,
+            partial_writes: PartialWrites::ElementBlocks,
             staging: SmallWritesStagedBy::Store,
             encoding: ChunkEncodedBy::Store,
-            reads: ChunkReadStrategy::Blocks,
+            reads: ChunkReadStrategy::ElementBlocks,
             commit: ConsistencyScope::Object,
             view: ConsistencyScope::Object,
             durability: DurabilitySupport::OnRequest,

@@ -7,9 +7,9 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 
 use h5live_model::{
-    AllocationTime, ByteOrder, ChunkBatch, ChunkCoord, ChunkStore, ChunkWrite, DatasetSpec, Dataspace, Datatype, Fill,
-    FillTime, FillValue, Layout, Link, LinkTarget, Name, NewObject, ObjectId, ObjectScope, PublishLevel, Shape,
-    SharedBytes, Sign, Store, StoreWriter, StoredChunk,
+    AllocationTime, ByteOrder, ChunkBatch, ChunkCoord, ChunkStore, ChunkWrite, DatasetSpec, Dataspace, Datatype,
+    FileBackedBytes, Fill, FillTime, FillValue, Layout, Link, LinkTarget, Name, NewObject, ObjectId, ObjectScope,
+    PublishLevel, Shape, Sign, Store, StoreWriter, StoredChunk,
 };
 
 use crate::anchor::{i64_scalar_attribute, read_i64_attribute};
@@ -43,7 +43,7 @@ struct LogDataset {
 #[derive(Debug, Default)]
 struct MappedEntries {
     /// Once it is worth while; `None` in it if the store beneath has no such bytes.
-    bytes: OnceLock<Option<SharedBytes>>,
+    bytes: OnceLock<Option<FileBackedBytes>>,
     /// Pieces that were asked for.
     pieces: AtomicUsize,
     /// Whether the file has lost some of them.
@@ -76,8 +76,8 @@ pub fn hard_target(link: Option<Link>) -> Option<ObjectId> {
     }
 }
 
-fn is_whole(bytes: &Option<SharedBytes>) -> bool {
-    bytes.as_ref().is_none_or(SharedBytes::has_not_been_truncated)
+fn is_whole(bytes: &Option<FileBackedBytes>) -> bool {
+    bytes.as_ref().is_none_or(FileBackedBytes::has_not_been_truncated)
 }
 
 /// Writes entries into a log dataset, from `at` on (bytes). Nobody was led to these bytes.
@@ -150,7 +150,7 @@ impl LogDataset {
     }
 
     /// Its published bytes in memory, if they are there and that is worth while.
-    fn mapped_bytes(&self) -> Option<&SharedBytes> {
+    fn mapped_bytes(&self) -> Option<&FileBackedBytes> {
         let MappedEntries { bytes, pieces, is_cut } = &self.mapped;
         if is_cut.load(Relaxed) || pieces.load(Relaxed) < MIN_MAPPED_PIECES {
             pieces.fetch_add(1, Relaxed);

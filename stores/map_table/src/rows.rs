@@ -144,7 +144,7 @@ impl MapRowDataset {
                 (None, _) if run.rows == run.chunk_rows => {
                     ChunkWrite::Whole { coord: &run.coord, filter_mask: 0, bytes }
                 }
-                (None, PartialWrites::Blocks) => ChunkWrite::Block { coord: &run.coord, start, count, bytes },
+                (None, PartialWrites::ElementBlocks) => ChunkWrite::Block { coord: &run.coord, start, count, bytes },
                 (None, _) => {
                     ChunkWrite::ByteRange { coord: &run.coord, at: run.start * self.row_bytes, bytes, unseen: false }
                 }
@@ -156,7 +156,7 @@ impl MapRowDataset {
     /// The whole chunk with new rows in it, if the store does not take a part of it.
     fn whole_chunk(&self, run: &RowRun, rows: &[u8]) -> Result<Option<Vec<u8>>> {
         let takes_parts =
-            matches!(self.partial_writes, PartialWrites::Bytes { multiple_of: 1 } | PartialWrites::Blocks);
+            matches!(self.partial_writes, PartialWrites::Bytes { multiple_of: 1 } | PartialWrites::ElementBlocks);
         if takes_parts || run.rows == run.chunk_rows {
             return Ok(None);
         }

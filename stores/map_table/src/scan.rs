@@ -98,7 +98,7 @@ impl MapTable {
         scan: &MapScan<'_>,
         each: &mut dyn FnMut(MapKey<'_>, &[u8]) -> bool,
     ) -> Result<()> {
-        let Some((start, end)) = scan.encode_bounds(&self.key_codec)? else { return Ok(()) };
+        let Some((start, end)) = scan.encode_bounds_unless_empty(&self.key_codec)? else { return Ok(()) };
         let state = self.state();
         let range = state.index.range::<[u8], _>((start.as_ref().map(Vec::as_slice), end.as_ref().map(Vec::as_slice)));
         let mut bytes = Vec::new();

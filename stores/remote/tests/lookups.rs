@@ -82,7 +82,7 @@ fn file(profile: LibVer, rank: usize) -> MemoryStorage {
     let id = file.writer().unwrap().create(&NewObject::linked(new.0, &new.1, &new.2)).unwrap();
     let data = file.dataset(id).unwrap();
     for number in (0..2304u32).filter(|number| number % 100 != 99) {
-        data.write_whole(&coord(rank, number), 0, &number.to_le_bytes()).unwrap();
+        data.write_whole_chunk(&coord(rank, number), 0, &number.to_le_bytes()).unwrap();
     }
     file.close().unwrap();
     MemoryStorage::from(shared.to_vec())

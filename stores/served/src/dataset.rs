@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use h5live_model::{
     AllocationLimit, ChunkBatch, ChunkBytes, ChunkCoord, ChunkReadRequest, ChunkSink, ChunkStore, DatasetSpec, Error,
-    ObjectId, ObjectKindSpec, Result, SharedBytes, StoredChunk, read_block_by_runs,
+    FileBackedBytes, ObjectId, ObjectKindSpec, Result, StoredChunk, read_block_by_runs,
 };
 use parking_lot::Mutex;
 
@@ -219,7 +219,7 @@ impl ChunkStore for ServedDataset {
         Ok((at < chunk.size).then_some(at))
     }
 
-    fn map(&self, _: &StoredChunk, _: u64) -> Result<Option<SharedBytes>> {
+    fn map(&self, _: &StoredChunk, _: u64) -> Result<Option<FileBackedBytes>> {
         Ok(None)
     }
 

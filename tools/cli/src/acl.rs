@@ -91,7 +91,7 @@ impl AclCommand {
 }
 
 fn show(domain: &Location, is_json: bool) -> Result<()> {
-    let users = open::with_hsds_location(domain, h5live_hsds::read_acl)?;
+    let users = open::with_hsds_location(domain, h5live_hsds::read_visible_acl)?;
     let mut out = StdoutWriter::stdout();
     if is_json {
         let users: serde_json::Map<_, _> = users.into_iter().map(|(user, access)| (user, access.to_json())).collect();

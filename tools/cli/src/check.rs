@@ -177,7 +177,7 @@ impl CheckCommand {
             true => elsewhere::find_datasets_with_unreadable_sources(location),
             false => Vec::new(),
         };
-        let chunks = report.unverified_part_count + log.map_or(0, |log| log.unverifiable_chunks);
+        let chunks = report.unverified_part_count + log.map_or(0, |log| log.unverified_part_count);
         let unverified = UnverifiedCounts { chunks, datasets_with_unreadable_sources: elsewhere.len() as u64 };
         let checked = CheckedFile { path, report: &report, parts: &damaged, elsewhere: &elsewhere, unverified };
         if self.json {

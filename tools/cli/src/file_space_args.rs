@@ -3,7 +3,7 @@
 use clap::Args;
 use serde_json::{Value as Json, json};
 
-use crate::model::{FileSpaceSettings, SpaceStrategy};
+use crate::model::{FileSpaceSettings, FileSpaceStrategy};
 use crate::number_arg::{bytes, bytes_within};
 
 /// The default size of an address in a file (bytes).
@@ -14,7 +14,7 @@ pub const DEFAULT_OFFSET_SIZE: u32 = 8;
 pub struct FileSpaceArgs {
     /// How space in the file is allocated: fsm-aggr, page, aggr, none
     #[arg(long, value_name = "NAME", value_parser = strategy)]
-    strategy: Option<SpaceStrategy>,
+    strategy: Option<FileSpaceStrategy>,
     /// Bytes of a page, of a file with pages
     #[arg(long, value_name = "SIZE", value_parser = bytes_within::<512, { 1 << 30 }>)]
     page_size: Option<u64>,
@@ -26,8 +26,8 @@ pub struct FileSpaceArgs {
     threshold: Option<u64>,
 }
 
-fn strategy(name: &str) -> Result<SpaceStrategy, String> {
-    SpaceStrategy::from_name(name).ok_or_else(|| "allowed are fsm-aggr, page, aggr and none".to_owned())
+fn strategy(name: &str) -> Result<FileSpaceStrategy, String> {
+    FileSpaceStrategy::from_name(name).ok_or_else(|| "allowed are fsm-aggr, page, aggr and none".to_owned())
 }
 
 impl FileSpaceArgs {
@@ -60,7 +60,7 @@ pub fn from_json(json: &Json) -> Option<FileSpaceSettings> {
     let mut space = FileSpaceSettings::default();
     for (field, value) in json.as_object()? {
         match field.as_str() {
-            "strategy" => space.strategy = SpaceStrategy::from_name(value.as_str()?)?,
+            "strategy" => space.strategy = FileSpaceStrategy::from_name(value.as_str()?)?,
             "persist" => space.persist = value.as_bool()?,
             "threshold" => space.threshold = value.as_u64()?,
             "page_size" => space.page_size = value.as_u64()?,

@@ -42,7 +42,7 @@ impl StoresCommand {
         if !self.json {
             out.line("every store\n  options:")?;
         }
-        for (setting, default) in Options::common_settings() {
+        for (setting, default) in Options::common_settings_with_defaults() {
             match self.json {
                 true => out.line(json!({ "option": setting_as_json(&setting, Some(default)) }))?,
                 false => out.line(setting_as_text(&setting, &default).trim_start_matches('\n'))?,
@@ -71,12 +71,12 @@ fn capabilities(of: &Capabilities) -> Vec<(&'static str, String)> {
     let parts = match of.partial_writes {
         PartialWrites::Bytes { multiple_of: 1 } => "bytes".to_owned(),
         PartialWrites::Bytes { multiple_of } => format!("runs of {multiple_of} bytes"),
-        PartialWrites::Blocks => "blocks".to_owned(),
+        PartialWrites::ElementBlocks => "blocks".to_owned(),
         PartialWrites::Whole => "whole chunks".to_owned(),
     };
     let reads = match of.reads {
         ChunkReadStrategy::Direct { .. } => "one by one".to_owned(),
-        ChunkReadStrategy::Blocks => "blocks".to_owned(),
+        ChunkReadStrategy::ElementBlocks => "blocks".to_owned(),
         ChunkReadStrategy::Batched { in_flight, .. } => format!("{in_flight} at a time"),
     };
     let durability = match of.durability {
@@ -106,7 +106,7 @@ fn as_text(connector: &dyn Connector, opens_paths: bool) -> String {
         text.push_str(", and paths");
     }
     // Writing to a string does not fail.
-    for (name, value) in capabilities(&h5live::file_capabilities(connector)) {
+    for (name, value) in capabilities(&h5live::max_file_capabilities(connector)) {
         let _ = write!(text, "\n  {name}: {value}");
     }
     let options = connector.options();
@@ -130,7 +130,7 @@ fn setting_as_json(setting: &SettingDescription, default: Option<String>) -> Jso
 fn as_json(connector: &dyn Connector, opens_paths: bool) -> Json {
     let options = connector.options();
     let of_setting = |setting: &SettingDescription| setting_as_json(setting, options.get(setting.name));
-    let can: serde_json::Map<_, _> = capabilities(&h5live::file_capabilities(connector))
+    let can: serde_json::Map<_, _> = capabilities(&h5live::max_file_capabilities(connector))
         .into_iter()
         .map(|(name, value)| (name.to_owned(), value.into()))
         .collect();

@@ -140,7 +140,7 @@ pub fn log_store_file_path(location: &Location) -> Result<Option<PathBuf>> {
 /// # Errors
 /// As [`native_file_path`].
 pub fn new_store_capabilities(location: &Location) -> Result<Capabilities> {
-    Ok(h5live::file_capabilities(&**resolve_new(location)?.connector()))
+    Ok(h5live::max_file_capabilities(&**resolve_new(location)?.connector()))
 }
 
 /// Whether the store at a location is no file, so that it is checked by its own code, if it is.

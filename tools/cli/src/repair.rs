@@ -87,7 +87,7 @@ impl RepairCommand {
 impl RepairCommand {
     /// Deletes the objects to which no path leads, and says which.
     fn reclaim(&self, out: &mut StdoutWriter, location: &Location) -> Result<()> {
-        let done = open::command_line_options().reclaim_unreachable(location)?;
+        let done = open::command_line_options().repair_and_reclaim_unreachable(location)?;
         for leak in &done.leaks {
             if self.json {
                 let mut line = json!({ "file": location.to_string(), "is": "reclaimed" });

@@ -56,7 +56,7 @@ impl RmCommand {
 
     #[cfg(feature = "hsds")]
     fn remove_domain(&self) -> Result<CommandOutcome> {
-        let removed = crate::open::with_hsds_location(&self.file, h5live_hsds::remove_domain)?;
+        let removed = crate::open::with_hsds_location(&self.file, h5live_hsds::remove_domain_or_empty_folder)?;
         let mut out = StdoutWriter::stdout();
         let path = escape(removed.path.as_bytes());
         match &removed.objects_kept_for {

@@ -296,7 +296,7 @@ impl WriterRecorder {
                     let rows = chunk * series.chunk..(chunk + 1) * series.chunk;
                     let bytes: Vec<u8> = rows.flat_map(|row| series.value(row, version).to_le_bytes()).collect();
                     let stored = stored_zlib_stream(&bytes, version);
-                    chunks.write_whole(&series.coord(chunk), 0, &stored).expect("a chunk is written");
+                    chunks.write_whole_chunk(&series.coord(chunk), 0, &stored).expect("a chunk is written");
                 }
             }
             SeriesKind::InPlace { rows, .. } if version > 1 => {

@@ -134,7 +134,7 @@ fn refuses_types_nested_too_deep() {
         bytes.extend_from_slice(&[0x19, 0, 0, 0, 16, 0, 0, 0]);
     }
     let error = decode::<DatatypeMessage>(&bytes, Widths::default()).unwrap_err();
-    assert_eq!(error.fault, Fault::TooDeep(MAX_DEPTH));
+    assert_eq!(error.fault, Fault::DeeperThan(MAX_DEPTH));
 }
 
 #[test]

@@ -105,7 +105,7 @@ impl DomainFolder {
 
     fn has_children(&self) -> Result<bool> {
         let mut is_there = false;
-        self.engine.for_each_folder(&prefix(&self.path), &mut |name| {
+        self.engine.for_each_folder_name(&prefix(&self.path), &mut |name| {
             is_there = is_domain_name(&self.path, &name);
             !is_there
         })?;
@@ -133,7 +133,7 @@ impl DomainFolder {
                 Ok(each(entries))
             };
             let mut ended = Ok(true);
-            self.engine.for_each_folder(&prefix(&folder), &mut |name| {
+            self.engine.for_each_folder_name(&prefix(&folder), &mut |name| {
                 if is_domain_name(&folder, &name) {
                     page.push(name);
                 }
@@ -180,7 +180,7 @@ impl DomainFolder {
     pub fn stored_size(&self, entry: &DomainEntry) -> Result<Option<StoredSize>> {
         let Some(root) = entry.root else { return Ok(None) };
         let mut size = StoredSize::default();
-        self.engine.for_each_object(&format!("{}/", root.prefix()), &mut |object| {
+        self.engine.for_each_object(&format!("{}/", root.key_prefix_without_slash()), &mut |object| {
             size.stored_object_count += 1;
             size.bytes = size.bytes.saturating_add(object.size);
             true

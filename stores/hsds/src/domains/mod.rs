@@ -17,7 +17,7 @@ use crate::place::DomainPlace;
 
 pub use listing::{DomainEntry, DomainEntryKind, DomainFolder, StoredSize};
 pub use moving::move_domain;
-pub use removal::{RemovedDomain, remove_domain};
+pub use removal::{RemovedDomain, remove_domain_or_empty_folder};
 
 /// What is done with domains ends like this.
 type Result<T, E = h5live_model::Error> = std::result::Result<T, E>;

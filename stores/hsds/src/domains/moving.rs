@@ -50,7 +50,7 @@ pub fn move_domain(at: &Location, to: &str) -> Result<String, OpenError> {
     }
     from.delete_many(&[key])?;
     from.sync()?;
-    from.release_claim(&root.prefix())?;
+    from.release_claim(&root.key_prefix_without_slash())?;
     from.close_after_deletion()?;
     Ok(format!("/{to}"))
 }
@@ -70,7 +70,7 @@ fn put_domain(
         return if there == Some(root) { Ok(()) } else { Err(HsdsError::AlreadyExists(format!("/{to}")).into()) };
     }
     // Whoever looks for objects to which no domain leads must not miss both paths.
-    from.claim(&root.prefix())?;
+    from.claim(&root.key_prefix_without_slash())?;
     for parent in parents(to) {
         let key = domain_key(&parent);
         if target.get(&key)?.is_none() {
@@ -78,8 +78,8 @@ fn put_domain(
             target.put_many(vec![ObjectPut { key, bytes: folder.to_bytes() }])?;
         }
     }
-    document.touch(unix_seconds_now());
+    document.set_last_modified(unix_seconds_now());
     let object = ObjectPut { key, bytes: document.to_bytes() };
-    target.put_documents(vec![DocumentPut { object, replaces: None }])?;
+    target.put_documents(vec![DocumentPut { object, expected_tag: None }])?;
     target.sync()
 }

@@ -35,14 +35,14 @@ pub struct RemovedDomain {
 /// # Errors
 /// [`OpenError::Store`] if nothing is there, another process writes the domain, the user of the location may not delete it,
 /// or the folder has content.
-pub fn remove_domain(at: &Location) -> Result<RemovedDomain, OpenError> {
+pub fn remove_domain_or_empty_folder(at: &Location) -> Result<RemovedDomain, OpenError> {
     let (engine, domain, options) = open_engine(at, Mode::Write)?;
     let key = domain_key(&domain);
     let path = format!("/{domain}");
     let document = read_document(&*engine, &domain)?;
     check_user(&document, &options.user, AclRight::Delete, &path)?;
     let Some(root) = document.root().map_err(damaged_object_error(&key))? else {
-        if engine.folders(&format!("{domain}/"))?.iter().any(|name| !name.starts_with(crate::layout::OWN_PREFIX)) {
+        if engine.folder_names(&format!("{domain}/"))?.iter().any(|name| !name.starts_with(crate::layout::OWN_PREFIX)) {
             return Err(OpenError::Store(HsdsError::FolderNotEmpty(path).into()));
         }
         engine.delete_many(&[key])?;
@@ -50,7 +50,7 @@ pub fn remove_domain(at: &Location) -> Result<RemovedDomain, OpenError> {
         return Ok(RemovedDomain { path, is_folder: true, ..RemovedDomain::default() });
     };
     // Whoever makes a domain of these objects claims them, too.
-    engine.claim(&root.prefix())?;
+    engine.claim(&root.key_prefix_without_slash())?;
     let kept_for = other_domain(&*engine, root, &key)?;
     engine.delete_many(&[key])?;
     engine.sync()?;
@@ -58,13 +58,13 @@ pub fn remove_domain(at: &Location) -> Result<RemovedDomain, OpenError> {
     if removed.objects_kept_for.is_none() {
         delete_objects(&*engine, root, &mut removed)?;
     }
-    engine.release_claim(&root.prefix())?;
+    engine.release_claim(&root.key_prefix_without_slash())?;
     engine.close_after_deletion()?;
     Ok(removed)
 }
 
 fn delete_objects(engine: &dyn ObjectEngine, root: DomainId, removed: &mut RemovedDomain) -> Result<()> {
-    let listed = engine.list(&format!("{}/", root.prefix()))?;
+    let listed = engine.list(&format!("{}/", root.key_prefix_without_slash()))?;
     let listed = listed.into_iter().filter(|object| !object.key.ends_with(crate::engine::CLAIM_FILE));
     let mut keys = Vec::new();
     for object in listed {
@@ -101,7 +101,7 @@ pub(super) fn check_user(document: &DomainDocument, user: &str, right: AclRight,
 /// # Errors
 /// [`HsdsError::DamagedObject`] if the object of a domain is damaged: nobody knows which objects it names. Those of the engine.
 fn other_domain(engine: &dyn ObjectEngine, root: DomainId, own_key: &str) -> Result<Option<String>> {
-    let keys = engine.all_domain_keys()?;
+    let keys = engine.all_domain_document_keys()?;
     for keys in keys.chunks(DOMAINS_AT_ONCE) {
         let other = Mutex::new(None);
         engine.get_many(keys, &|number, found| {
@@ -113,7 +113,7 @@ fn other_domain(engine: &dyn ObjectEngine, root: DomainId, own_key: &str) -> Res
                     *other.lock() = Some(format!("/{}", key.rsplit_once('/').map_or("", |(path, _)| path)));
                 }
                 // Its objects are not below the prefixes of this schema.
-                Ok(_) | Err(LayoutError::Schema1(_)) => {}
+                Ok(_) | Err(LayoutError::Schema1Id(_)) => {}
                 Err(error) => return Err(damaged_object_error(key)(error)),
             }
             Ok::<_, ModelError>(())

@@ -71,7 +71,7 @@ impl ChunkBatchingEngine {
     ///
     /// # Errors
     /// As [`ObjectEngine::put_many`], also of chunks that came earlier. Those still wait then, and these do not.
-    pub fn put_chunks(&self, puts: Vec<ObjectPut>) -> Result<()> {
+    pub fn put_or_queue_chunks(&self, puts: Vec<ObjectPut>) -> Result<()> {
         let bytes: usize = puts.iter().map(|put| put.bytes.len()).sum();
         let mut queue = self.queue.lock();
         if puts.len() >= WAVE_CHUNKS || bytes >= WAVE_BYTES {
@@ -138,20 +138,20 @@ impl ObjectEngine for ChunkBatchingEngine {
         self.settled()?.list(prefix)
     }
 
-    fn folders(&self, prefix: &str) -> Result<Vec<String>> {
-        self.settled()?.folders(prefix)
+    fn folder_names(&self, prefix: &str) -> Result<Vec<String>> {
+        self.settled()?.folder_names(prefix)
     }
 
-    fn for_each_folder(&self, prefix: &str, each: &mut dyn FnMut(String) -> bool) -> Result<()> {
-        self.settled()?.for_each_folder(prefix, each)
+    fn for_each_folder_name(&self, prefix: &str, each: &mut dyn FnMut(String) -> bool) -> Result<()> {
+        self.settled()?.for_each_folder_name(prefix, each)
     }
 
     fn for_each_object(&self, prefix: &str, each: &mut dyn FnMut(ListedObject) -> bool) -> Result<()> {
         self.settled()?.for_each_object(prefix, each)
     }
 
-    fn all_domain_keys(&self) -> Result<Vec<String>> {
-        self.settled()?.all_domain_keys()
+    fn all_domain_document_keys(&self) -> Result<Vec<String>> {
+        self.settled()?.all_domain_document_keys()
     }
 
     fn claim(&self, prefix: &str) -> Result<()> {
@@ -223,18 +223,18 @@ mod tests {
     fn chunks_of_a_wave_that_failed_still_wait_and_nothing_comes_before_them() {
         let objects = MemoryEngine::new();
         let engine = ChunkBatchingEngine::new(Box::new(objects.clone()));
-        (0..10).for_each(|number| engine.put_chunks(vec![chunk(number, number)]).unwrap());
+        (0..10).for_each(|number| engine.put_or_queue_chunks(vec![chunk(number, number)]).unwrap());
         assert!(objects.keys().is_empty());
         // Three of them are written. A document is not written, and nothing is read, before the others are.
         objects.fail_after(Some(3));
         let document = || ObjectPut { key: "db/x/.dataset.json".to_owned(), bytes: b"{}".to_vec() };
-        engine.put_documents(vec![DocumentPut { object: document(), replaces: None }]).unwrap_err();
+        engine.put_documents(vec![DocumentPut { object: document(), expected_tag: None }]).unwrap_err();
         engine.get("db/x/d/y/9").unwrap_err();
         assert!(objects.keys().len() <= 3 && objects.keys().iter().all(|key| key.contains("/d/")));
         // One is written again meanwhile.
-        engine.put_chunks(vec![chunk(4, 77)]).unwrap();
+        engine.put_or_queue_chunks(vec![chunk(4, 77)]).unwrap();
         objects.fail_after(None);
-        engine.put_documents(vec![DocumentPut { object: document(), replaces: None }]).unwrap();
+        engine.put_documents(vec![DocumentPut { object: document(), expected_tag: None }]).unwrap();
         assert_eq!(objects.keys().len(), 11);
         for number in 0..10 {
             let value = if number == 4 { 77 } else { number };
@@ -247,7 +247,7 @@ mod tests {
     fn what_waits_is_forgotten_when_the_session_ends_without_a_commit() {
         let objects = MemoryEngine::new();
         let engine = ChunkBatchingEngine::new(Box::new(objects.clone()));
-        engine.put_chunks(vec![chunk(1, 1)]).unwrap();
+        engine.put_or_queue_chunks(vec![chunk(1, 1)]).unwrap();
         engine.close().unwrap();
         engine.flush_queued_chunks().unwrap();
         assert!(objects.keys().is_empty());
@@ -257,12 +257,14 @@ mod tests {
     fn many_chunks_do_not_wait_and_come_after_those_that_did() {
         let objects = MemoryEngine::new();
         let engine = ChunkBatchingEngine::new(Box::new(objects.clone()));
-        engine.put_chunks(vec![chunk(1, 1), chunk(200, 2)]).unwrap();
-        engine.put_chunks((0..64).map(|number| chunk(number, 9)).collect()).unwrap();
+        engine.put_or_queue_chunks(vec![chunk(1, 1), chunk(200, 2)]).unwrap();
+        engine.put_or_queue_chunks((0..64).map(|number| chunk(number, 9)).collect()).unwrap();
         assert_eq!((objects.keys().len(), engine.counts().waves), (65, 2));
         assert_eq!(*objects.get("db/x/d/y/1").unwrap().unwrap().bytes, [9; 4]);
         // So do many bytes.
-        engine.put_chunks(vec![ObjectPut { key: "db/x/d/y/large".to_owned(), bytes: vec![0; WAVE_BYTES] }]).unwrap();
+        engine
+            .put_or_queue_chunks(vec![ObjectPut { key: "db/x/d/y/large".to_owned(), bytes: vec![0; WAVE_BYTES] }])
+            .unwrap();
         assert_eq!(objects.keys().len(), 66);
     }
 }

@@ -70,7 +70,7 @@ pub struct FolderEngine {
 
 fn failed(key: &str) -> impl FnOnce(io::Error) -> h5live_model::Error {
     let key = key.to_owned();
-    move |source| HsdsError::Medium { key, source }.into()
+    move |source| HsdsError::Io { key, source }.into()
 }
 
 impl FolderEngine {
@@ -412,7 +412,7 @@ impl ObjectEngine for FolderEngine {
         Ok(found)
     }
 
-    fn folders(&self, prefix: &str) -> Result<Vec<String>> {
+    fn folder_names(&self, prefix: &str) -> Result<Vec<String>> {
         self.counters.wave(&self.counters.lists, 1);
         let entries = match fs::read_dir(self.path(prefix)) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -425,8 +425,8 @@ impl ObjectEngine for FolderEngine {
         entries.filter_map(|entry| folder(entry).transpose()).collect()
     }
 
-    fn all_domain_keys(&self) -> Result<Vec<String>> {
-        let tops = self.folders("")?.into_iter().filter(|name| name != OBJECTS_FOLDER && name != TEMP_FOLDER);
+    fn all_domain_document_keys(&self) -> Result<Vec<String>> {
+        let tops = self.folder_names("")?.into_iter().filter(|name| name != OBJECTS_FOLDER && name != TEMP_FOLDER);
         let mut keys = vec![DOMAIN_FILE.to_owned()];
         for top in tops {
             let listed = self.list(&format!("{top}/"))?.into_iter().map(|object| object.key);

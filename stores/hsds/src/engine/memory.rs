@@ -65,7 +65,7 @@ impl MemoryObjects {
         match &mut self.changes_left {
             Some(0) => {
                 let source = io::Error::other("a failure was asked for");
-                Err(HsdsError::Medium { key: key.to_owned(), source }.into())
+                Err(HsdsError::Io { key: key.to_owned(), source }.into())
             }
             Some(left) => {
                 *left -= 1;
@@ -97,11 +97,11 @@ impl ObjectEngine for MemoryEngine {
 
     fn get_file_range(&self, uri: &str, start: u64, bytes: u64) -> Result<Vec<u8>> {
         let key = key_in_bucket(uri, "memory")?;
-        let missing = || HsdsError::Medium { key: uri.to_owned(), source: io::ErrorKind::NotFound.into() };
+        let missing = || HsdsError::Io { key: uri.to_owned(), source: io::ErrorKind::NotFound.into() };
         let found = self.get(key)?.ok_or_else(missing)?;
         let range = usize::try_from(start).ok().zip(usize::try_from(start.saturating_add(bytes)).ok());
         let part = range.and_then(|(start, end)| found.bytes.get(start..end));
-        let short = || HsdsError::Medium { key: uri.to_owned(), source: io::ErrorKind::UnexpectedEof.into() };
+        let short = || HsdsError::Io { key: uri.to_owned(), source: io::ErrorKind::UnexpectedEof.into() };
         Ok(part.ok_or_else(short)?.to_vec())
     }
 
@@ -128,7 +128,7 @@ impl ObjectEngine for MemoryEngine {
     }
 
     fn put_documents(&self, puts: Vec<DocumentPut>) -> Result<Vec<ObjectChangeTag>> {
-        for DocumentPut { object, replaces } in &puts {
+        for DocumentPut { object, expected_tag: replaces } in &puts {
             let found = self.objects.lock().fetch(&object.key);
             if replaces.is_some() && found.map(|found| found.tag) != *replaces {
                 return Err(HsdsError::DocumentChanged(object.key.clone()).into());

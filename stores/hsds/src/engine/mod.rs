@@ -51,7 +51,7 @@ pub struct DocumentPut {
     /// The object.
     pub object: ObjectPut,
     /// The state that it replaces; `None`: it is new, or whatever is there is replaced.
-    pub replaces: Option<ObjectChangeTag>,
+    pub expected_tag: Option<ObjectChangeTag>,
 }
 
 /// An object in a listing.
@@ -166,7 +166,7 @@ pub trait ObjectEngine: Send + Sync + fmt::Debug {
     ///
     /// # Errors
     /// [`h5live_model::Error::Store`].
-    fn folders(&self, prefix: &str) -> Result<Vec<String>> {
+    fn folder_names(&self, prefix: &str) -> Result<Vec<String>> {
         let listed = self.list(prefix)?;
         let folder = |object: ListedObject| Some(object.key.strip_prefix(prefix)?.split_once('/')?.0.to_owned());
         let names: BTreeSet<String> = listed.into_iter().filter_map(folder).collect();
@@ -177,8 +177,8 @@ pub trait ObjectEngine: Send + Sync + fmt::Debug {
     ///
     /// # Errors
     /// [`h5live_model::Error::Store`].
-    fn for_each_folder(&self, prefix: &str, each: &mut dyn FnMut(String) -> bool) -> Result<()> {
-        self.folders(prefix)?.into_iter().all(each);
+    fn for_each_folder_name(&self, prefix: &str, each: &mut dyn FnMut(String) -> bool) -> Result<()> {
+        self.folder_names(prefix)?.into_iter().all(each);
         Ok(())
     }
 
@@ -195,7 +195,7 @@ pub trait ObjectEngine: Send + Sync + fmt::Debug {
     ///
     /// # Errors
     /// [`h5live_model::Error::Store`].
-    fn all_domain_keys(&self) -> Result<Vec<String>> {
+    fn all_domain_document_keys(&self) -> Result<Vec<String>> {
         let listed = self.list("")?.into_iter().map(|object| object.key);
         Ok(listed.filter(|key| is_domain_key(key)).collect())
     }

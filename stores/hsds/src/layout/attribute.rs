@@ -21,7 +21,7 @@ pub struct DatatypeAndCommittedId {
     /// The type.
     pub datatype: Datatype,
     /// The committed type.
-    pub committed: Option<ObjectId>,
+    pub committed_datatype: Option<ObjectId>,
 }
 
 /// Puts a type into the object that has it, and beside it the exact type, if the schema lacks it.
@@ -31,7 +31,7 @@ pub struct DatatypeAndCommittedId {
 pub fn put_type(members: &mut Members, domain: DomainId, used: &DatatypeAndCommittedId) -> Result<()> {
     let mut shown = nearest_datatype_to_json(&used.datatype);
     let is_exact = datatype_from_json(&shown).is_ok_and(|again| again == used.datatype);
-    if let (Some(id), Some(shown)) = (used.committed, shown.as_object_mut()) {
+    if let (Some(id), Some(shown)) = (used.committed_datatype, shown.as_object_mut()) {
         shown.insert("id".to_owned(), domain.text(id).into());
     }
     members.insert("type".to_owned(), shown);
@@ -47,13 +47,14 @@ pub fn put_type(members: &mut Members, domain: DomainId, used: &DatatypeAndCommi
 /// # Errors
 /// Those of a type.
 pub fn get_type(members: &Members, domain: DomainId) -> Result<DatatypeAndCommittedId> {
-    let json = members.get("type").ok_or(LayoutError::Member { member: "type", expected: "a datatype" })?;
+    let json =
+        members.get("type").ok_or(LayoutError::MissingOrInvalidMember { member: "type", expected: "a datatype" })?;
     let committed = json.get("id").and_then(Value::as_str).map(|id| domain.parse_own(id)).transpose()?;
     let shown = datatype_from_json(json)?;
     let exact = h5live_member(members, "type").and_then(Value::as_str).map(datatype_from_base64).transpose()?;
     let is_shown =
         |exact: &Datatype| datatype_from_json(&nearest_datatype_to_json(exact)).is_ok_and(|again| again == shown);
-    Ok(DatatypeAndCommittedId { datatype: exact.filter(is_shown).unwrap_or(shown), committed })
+    Ok(DatatypeAndCommittedId { datatype: exact.filter(is_shown).unwrap_or(shown), committed_datatype: committed })
 }
 
 /// An attribute: all of it but its name.
@@ -113,7 +114,9 @@ impl AttributeContent {
     /// # Errors
     /// [`LayoutError`].
     pub fn from_json(domain: DomainId, json: &Value) -> Result<Self> {
-        let members = json.as_object().ok_or(LayoutError::Member { member: "attributes", expected: "attributes" })?;
+        let members = json
+            .as_object()
+            .ok_or(LayoutError::MissingOrInvalidMember { member: "attributes", expected: "attributes" })?;
         let used = get_type(members, domain)?;
         let dataspace = get_shape(members)?;
         let stored = match (&dataspace, members.get("value")) {
@@ -132,13 +135,13 @@ impl AttributeContent {
 
 /// The stored elements of an attribute without a value: zeros and nothing.
 fn zero_elements(shown: &Datatype, space: &Dataspace) -> Result<Vec<u8>> {
-    const TOO_LARGE: LayoutError = LayoutError::Value("given where an attribute is large");
+    const TOO_LARGE: LayoutError = LayoutError::ValueIsNot("given where an attribute is large");
     let count = space.dims().iter().try_fold(1u64, |all, dim| all.checked_mul(*dim)).ok_or(TOO_LARGE)?;
     let codec = ElementCodec::new(shown);
     // A variable-length element that is nothing takes no more in the schema than in a file.
     let bytes =
         count.checked_mul(codec.model_element_size() as u64).filter(|bytes| *bytes <= MAX_ZEROS).ok_or(TOO_LARGE)?;
-    let (mut stored, mut nothing) = (Vec::new(), |_| Ok::<_, LayoutError>(VarLenContent::Stored(Vec::new())));
+    let (mut stored, mut nothing) = (Vec::new(), |_| Ok::<_, LayoutError>(VarLenContent::StoredBytes(Vec::new())));
     codec.pack(&vec![0; bytes as usize], &mut nothing, &mut StoredTokenNumbers::default(), &mut stored)?;
     Ok(stored)
 }

@@ -8,7 +8,9 @@ use super::dataspace::{dims_from_json, get_shape, put_shape};
 use super::elements::{ElementCodec, StoredTokenNumbers, VarLenContent};
 use super::error::{LayoutError, Result};
 use super::extras::{h5live_member, set_h5live_member};
-use super::filters::{exact_filters_from_json, exact_filters_to_json, hsds_filters_from_json, hsds_filters_to_json};
+use super::filters::{
+    exact_filters_from_json, exact_filters_to_json, hsds_filters_from_json, shown_hsds_filters_to_json,
+};
 use super::id::DomainId;
 use super::json::{Members, set_member};
 use super::value::{broadcast_to_members, elements_from_json, elements_to_json};
@@ -37,7 +39,7 @@ pub struct StoredDatasetSpec {
     /// The fill value as it is stored, if the dataset has one.
     pub stored_fill: Option<Vec<u8>>,
     /// The class of the layout, if chunks lie in a native file.
-    pub native_layout_class: Option<String>,
+    pub linked_chunk_layout_class: Option<String>,
 }
 
 /// Puts what a dataset is into its object. `stored_fill` is its fill value as it is stored.
@@ -60,7 +62,7 @@ pub fn put_dataset(
     put_type(
         members,
         domain,
-        &DatatypeAndCommittedId { datatype: spec.datatype.clone(), committed: spec.committed_datatype },
+        &DatatypeAndCommittedId { datatype: spec.datatype.clone(), committed_datatype: spec.committed_datatype },
     )?;
     put_shape(members, &spec.dataspace);
     let mut creation = json!({"layout": layout});
@@ -79,7 +81,7 @@ pub fn put_dataset(
         }
     }
     if !spec.filters.is_empty() {
-        let shown = hsds_filters_to_json(&spec.filters);
+        let shown = shown_hsds_filters_to_json(&spec.filters);
         if hsds_filters_from_json(Some(&shown), spec.datatype.size())? != spec.filters {
             set_h5live_member(members, "filters", exact_filters_to_json(&spec.filters));
         }
@@ -140,7 +142,7 @@ pub fn get_dataset(members: &Members, domain: DomainId) -> Result<StoredDatasetS
     };
     let unfiltered_partial_chunks =
         h5live_member(members, "unfiltered_edges").and_then(Value::as_bool).unwrap_or(false);
-    let DatatypeAndCommittedId { datatype, committed } = used;
+    let DatatypeAndCommittedId { datatype, committed_datatype: committed } = used;
     let spec = DatasetSpec {
         datatype,
         committed_datatype: committed,
@@ -150,7 +152,7 @@ pub fn get_dataset(members: &Members, domain: DomainId) -> Result<StoredDatasetS
         fill,
         unfiltered_partial_chunks,
     };
-    Ok(StoredDatasetSpec { spec, stored_fill, native_layout_class: reference_layout })
+    Ok(StoredDatasetSpec { spec, stored_fill, linked_chunk_layout_class: reference_layout })
 }
 
 /// The stored fill value that is zeros and empty sequences, if the type is one of which HSDS takes no such fill value: it
@@ -165,7 +167,7 @@ fn stored_zeros(datatype: &Datatype) -> Option<Vec<u8>> {
         return None;
     }
     let mut stored = Vec::new();
-    let mut nothing = |_| Ok::<_, LayoutError>(VarLenContent::Stored(Vec::new()));
+    let mut nothing = |_| Ok::<_, LayoutError>(VarLenContent::StoredBytes(Vec::new()));
     codec
         .pack(&vec![0; codec.model_element_size()], &mut nothing, &mut StoredTokenNumbers::default(), &mut stored)
         .ok()?;
@@ -175,7 +177,7 @@ fn stored_zeros(datatype: &Datatype) -> Option<Vec<u8>> {
 /// The layout, and its class if chunks lie in a native file. A layout beside the creation properties counts, if these do
 /// not say where chunks lie.
 fn layout(members: &Members, creation: &Value, dataspace: &Dataspace) -> Result<(Layout, Option<String>)> {
-    const BAD: LayoutError = LayoutError::Member { member: "layout", expected: "a layout" };
+    const BAD: LayoutError = LayoutError::MissingOrInvalidMember { member: "layout", expected: "a layout" };
     let class = |layout: &Value| layout.get("class").and_then(Value::as_str).map(str::to_owned);
     let asked = creation.get("layout").filter(|layout| layout.is_object());
     let is_reference = asked.and_then(class).is_some_and(|class| class.contains("_REF"));

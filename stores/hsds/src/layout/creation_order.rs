@@ -51,7 +51,7 @@ impl ObjectDocument {
     /// The positions of the entries in the document that the service has made, if the order is kept.
     ///
     /// # Errors
-    /// [`LayoutError::Member`](super::LayoutError::Member).
+    /// [`LayoutError::MissingOrInvalidMember`](super::LayoutError::MissingOrInvalidMember).
     pub(super) fn given_positions(&self, class: LinksOrAttributes) -> Result<Arc<HashMap<String, u64>>> {
         let known = match class {
             LinksOrAttributes::Links => &self.given.links,
@@ -75,7 +75,7 @@ impl ObjectDocument {
     /// The position that a new entry would have, if the order is kept.
     ///
     /// # Errors
-    /// [`LayoutError::Member`](super::LayoutError::Member).
+    /// [`LayoutError::MissingOrInvalidMember`](super::LayoutError::MissingOrInvalidMember).
     pub(super) fn new_position(&self, class: LinksOrAttributes) -> Result<Option<u64>> {
         match self.keeps_order(class) {
             true => Ok(Some(self.next_position(class).saturating_add(self.given_positions(class)?.len() as u64))),
@@ -87,7 +87,7 @@ impl ObjectDocument {
     /// same order. Entries of the service get their positions before.
     ///
     /// # Errors
-    /// [`LayoutError::Member`](super::LayoutError::Member).
+    /// [`LayoutError::MissingOrInvalidMember`](super::LayoutError::MissingOrInvalidMember).
     pub(super) fn take_position(&mut self, class: LinksOrAttributes, now: f64) -> Result<(Option<u64>, f64)> {
         let Some(position) = self.new_position(class)? else { return Ok((None, now)) };
         let mut last = h5live_member(&self.members, LAST_CREATED).and_then(Value::as_f64).unwrap_or_default();
@@ -141,7 +141,7 @@ mod tests {
         let links =
             LinkOrAttributeStorageSpec { order: CreationOrder::Indexed, ..LinkOrAttributeStorageSpec::default() };
         let id = object_id(ObjectKind::Group, 5);
-        let spec: ObjectSpec = GroupSpec { links }.into();
+        let spec: ObjectSpec = GroupSpec { link_storage: links }.into();
         let mut document = ObjectDocument::new(DomainId(7), id, &spec, None, 1.0).unwrap();
         // Several at one moment, and after the clock was set back.
         for (name, now) in [("z", 10.0), ("a", 10.0), ("m", 9.0), ("b", 20.0)] {

@@ -27,7 +27,7 @@ pub fn put_shape(members: &mut Members, space: &Dataspace) {
 /// # Errors
 /// As [`dataspace_from_json`].
 pub fn get_shape(members: &Members) -> Result<Dataspace> {
-    const NO_SHAPE: LayoutError = LayoutError::Member { member: "shape", expected: "a dataspace" };
+    const NO_SHAPE: LayoutError = LayoutError::MissingOrInvalidMember { member: "shape", expected: "a dataspace" };
     let shown = dataspace_from_json(members.get("shape").ok_or(NO_SHAPE)?)?;
     match (&shown, h5live_member(members, MAX_DIMS).and_then(Value::as_array)) {
         (Dataspace::Simple(shape), Some(list)) => {
@@ -59,9 +59,9 @@ fn dataspace_to_json(space: &Dataspace) -> Value {
 /// The dataspace that a JSON describes. Short forms are taken: a list is a shape, a number one dimension.
 ///
 /// # Errors
-/// [`LayoutError::Member`], [`LayoutError::Value`].
+/// [`LayoutError::MissingOrInvalidMember`], [`LayoutError::ValueIsNot`].
 fn dataspace_from_json(json: &Value) -> Result<Dataspace> {
-    const BAD_SHAPE: LayoutError = LayoutError::Member { member: "shape", expected: "a dataspace" };
+    const BAD_SHAPE: LayoutError = LayoutError::MissingOrInvalidMember { member: "shape", expected: "a dataspace" };
     let members: &Members = match json {
         Value::Object(members) => members,
         Value::String(name) if name == "H5S_NULL" => return Ok(Dataspace::Null),
@@ -92,10 +92,10 @@ fn shape(dims: &[u64], max: Option<&[u64]>) -> Result<Dataspace> {
         return Ok(Dataspace::Scalar);
     }
     if dims.len() > MAX_RANK {
-        return Err(LayoutError::Value("a shape of at most 32 dimensions"));
+        return Err(LayoutError::ValueIsNot("a shape of at most 32 dimensions"));
     }
     let shape = match max {
-        Some(max) => Shape::with_max(dims, max).ok_or(LayoutError::Value("a maximum of the shape"))?,
+        Some(max) => Shape::with_max(dims, max).ok_or(LayoutError::ValueIsNot("a maximum of the shape"))?,
         None => Shape::fixed(dims),
     };
     Ok(Dataspace::Simple(shape))
@@ -104,13 +104,13 @@ fn shape(dims: &[u64], max: Option<&[u64]>) -> Result<Dataspace> {
 /// Dimensions, all numbers.
 ///
 /// # Errors
-/// [`LayoutError::Value`].
+/// [`LayoutError::ValueIsNot`].
 pub fn dims_from_json(list: &[Value]) -> Result<Vec<u64>> {
     list.iter().map(dim).collect()
 }
 
 fn dim(value: &Value) -> Result<u64> {
-    value.as_u64().filter(|dim| *dim != UNLIMITED).ok_or(LayoutError::Value("the size of a dimension"))
+    value.as_u64().filter(|dim| *dim != UNLIMITED).ok_or(LayoutError::ValueIsNot("the size of a dimension"))
 }
 
 /// A maximum of 0 is no limit, as the service takes it.

@@ -196,13 +196,13 @@ pub fn integer_from_json(datatype: &Datatype, value: &Value) -> Option<Vec<u8>> 
 /// The datatype that a JSON describes; compounds are packed. The name of a type stands for the type.
 ///
 /// # Errors
-/// [`LayoutError::Member`], [`LayoutError::Value`], [`LayoutError::DatatypeTooDeep`].
+/// [`LayoutError::MissingOrInvalidMember`], [`LayoutError::ValueIsNot`], [`LayoutError::DatatypeTooDeep`].
 pub fn datatype_from_json(json: &Value) -> Result<Datatype> {
     at_depth(json, 0)
 }
 
 fn at_depth(json: &Value, depth: usize) -> Result<Datatype> {
-    const NO_TYPE: LayoutError = LayoutError::Member { member: "type", expected: "a datatype" };
+    const NO_TYPE: LayoutError = LayoutError::MissingOrInvalidMember { member: "type", expected: "a datatype" };
     if depth > MAX_DEPTH {
         return Err(LayoutError::DatatypeTooDeep(MAX_DEPTH));
     }
@@ -212,7 +212,10 @@ fn at_depth(json: &Value, depth: usize) -> Result<Datatype> {
         _ => return Err(NO_TYPE),
     };
     let base = |member: &'static str| {
-        at_depth(members.get(member).ok_or(LayoutError::Member { member, expected: "a datatype" })?, depth + 1)
+        at_depth(
+            members.get(member).ok_or(LayoutError::MissingOrInvalidMember { member, expected: "a datatype" })?,
+            depth + 1,
+        )
     };
     let found = match members.get("class").and_then(Value::as_str).ok_or(NO_TYPE)? {
         "H5T_INTEGER" | "H5T_FLOAT" | "H5T_BITFIELD" => base("base")?,
@@ -231,7 +234,7 @@ fn at_depth(json: &Value, depth: usize) -> Result<Datatype> {
         "H5T_REFERENCE" => match members.get("base").and_then(Value::as_str) {
             Some("H5T_STD_REF_OBJ") => reference(ReferenceKind::Object1),
             Some("H5T_STD_REF_DSETREG") => reference(ReferenceKind::Region1),
-            _ => return Err(LayoutError::Value("a kind of reference")),
+            _ => return Err(LayoutError::ValueIsNot("a kind of reference")),
         },
         _ => return Err(NO_TYPE),
     };
@@ -244,7 +247,7 @@ fn reference(kind: ReferenceKind) -> Datatype {
 
 /// The type that has a name: `H5T_STD_I32LE`, `H5T_IEEE_F64BE`.
 fn named(name: &str) -> Result<Datatype> {
-    const UNKNOWN: LayoutError = LayoutError::Value("the name of a datatype");
+    const UNKNOWN: LayoutError = LayoutError::ValueIsNot("the name of a datatype");
     let (bare, order) = match (name.strip_suffix("LE"), name.strip_suffix("BE")) {
         (Some(bare), _) => (bare, ByteOrder::Little),
         (_, Some(bare)) => (bare, ByteOrder::Big),
@@ -265,7 +268,8 @@ fn named(name: &str) -> Result<Datatype> {
 fn size_of(members: &Members, member: &'static str) -> Result<u32> {
     let size = members.get(member).and_then(Value::as_u64);
     let size = size.filter(|size| (1..MAX_ELEMENT_BYTES).contains(size));
-    size.and_then(|size| u32::try_from(size).ok()).ok_or(LayoutError::Member { member, expected: "a number of bytes" })
+    size.and_then(|size| u32::try_from(size).ok())
+        .ok_or(LayoutError::MissingOrInvalidMember { member, expected: "a number of bytes" })
 }
 
 fn string_from_json(members: &Members) -> Result<Datatype> {
@@ -288,7 +292,8 @@ fn string_from_json(members: &Members) -> Result<Datatype> {
 }
 
 fn array_dims(members: &Members) -> Result<Vec<u32>> {
-    const BAD: LayoutError = LayoutError::Member { member: "dims", expected: "the dimensions of an array" };
+    const BAD: LayoutError =
+        LayoutError::MissingOrInvalidMember { member: "dims", expected: "the dimensions of an array" };
     let dim = |value: &Value| value.as_u64().and_then(|dim| u32::try_from(dim).ok()).filter(|dim| *dim > 0).ok_or(BAD);
     match members.get("dims") {
         Some(Value::Array(list)) if (1..=MAX_RANK).contains(&list.len()) => list.iter().map(dim).collect(),
@@ -298,7 +303,7 @@ fn array_dims(members: &Members) -> Result<Vec<u32>> {
 }
 
 fn compound_from_json(members: &Members, depth: usize) -> Result<Datatype> {
-    const BAD: LayoutError = LayoutError::Member { member: "fields", expected: "a list of fields" };
+    const BAD: LayoutError = LayoutError::MissingOrInvalidMember { member: "fields", expected: "a list of fields" };
     let fields = members.get("fields").and_then(Value::as_array).filter(|fields| !fields.is_empty()).ok_or(BAD)?;
     let (mut size, mut found) = (0u32, Vec::new());
     for field in fields {
@@ -306,13 +311,14 @@ fn compound_from_json(members: &Members, depth: usize) -> Result<Datatype> {
         let datatype = at_depth(field.get("type").ok_or(BAD)?, depth + 1)?;
         let end = size.checked_add(datatype.size()).filter(|end| u64::from(*end) < MAX_ELEMENT_BYTES);
         found.push(CompoundMember { name: name.into(), offset: size, datatype });
-        size = end.ok_or(LayoutError::Value("an element of less than 2 GiB"))?;
+        size = end.ok_or(LayoutError::ValueIsNot("an element of less than 2 GiB"))?;
     }
     Ok(Datatype::Compound(CompoundType { size, members: found }))
 }
 
 fn enum_from_json(members: &Members, base: Datatype) -> Result<Datatype> {
-    const BAD: LayoutError = LayoutError::Member { member: "members", expected: "the members of an enumeration" };
+    const BAD: LayoutError =
+        LayoutError::MissingOrInvalidMember { member: "members", expected: "the members of an enumeration" };
     let named: Vec<(&str, &Value)> = match members.get("members").or(members.get("mapping")) {
         Some(Value::Array(list)) => {
             let entries = list.iter().map(|entry| Some((entry.get("name")?.as_str()?, entry.get("value")?)));
@@ -341,9 +347,9 @@ pub fn datatype_to_base64(datatype: &Datatype) -> Result<String> {
 /// The datatype that a text of [`datatype_to_base64`] is.
 ///
 /// # Errors
-/// [`LayoutError::Decode`], [`LayoutError::Value`].
+/// [`LayoutError::Decode`], [`LayoutError::ValueIsNot`].
 pub fn datatype_from_base64(text: &str) -> Result<Datatype> {
-    let bytes = BASE64.decode(text).map_err(|_| LayoutError::Value("a text in base 64"))?;
+    let bytes = BASE64.decode(text).map_err(|_| LayoutError::ValueIsNot("a text in base 64"))?;
     Ok(decode::<DatatypeMessage>(&bytes, Widths::default())?.datatype)
 }
 

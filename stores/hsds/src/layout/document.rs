@@ -57,21 +57,21 @@ impl ObjectDocument {
         match &spec.body {
             ObjectKindSpec::Group(group) => {
                 members.insert(LINKS.to_owned(), json!({}));
-                links = Some(group.links);
+                links = Some(group.link_storage);
             }
             ObjectKindSpec::Dataset(dataset) => put_dataset(&mut members, domain, dataset, stored_fill)?,
             ObjectKindSpec::Datatype(datatype) => {
                 put_type(
                     &mut members,
                     domain,
-                    &DatatypeAndCommittedId { datatype: datatype.clone(), committed: None },
+                    &DatatypeAndCommittedId { datatype: datatype.clone(), committed_datatype: None },
                 )?;
             }
             ObjectKindSpec::Map(_) => return Err(LayoutError::Unsupported("a map")),
         }
         members.insert(ATTRIBUTES.to_owned(), json!({}));
-        put_storage(&mut members, links, spec.attributes);
-        if spec.large_attributes {
+        put_storage(&mut members, links, spec.attribute_storage);
+        if spec.expects_large_attributes {
             set_h5live_member(&mut members, "large_attributes", true.into());
         }
         let mut found = ObjectDocument {
@@ -98,7 +98,7 @@ impl ObjectDocument {
         if let Some(stated) = members.get("id").and_then(Value::as_str)
             && domain.parse_own(stated)? != id
         {
-            return Err(LayoutError::Id(stated.to_owned()));
+            return Err(LayoutError::InvalidId(stated.to_owned()));
         }
         let shards = |class: LinksOrAttributes| {
             let table = h5live_member(&members, class.table_member());
@@ -125,7 +125,7 @@ impl ObjectDocument {
     }
 
     /// Says when the object was changed (seconds).
-    pub fn touch(&mut self, now: f64) {
+    pub fn set_last_modified(&mut self, now: f64) {
         self.members.insert("lastModified".to_owned(), now.into());
     }
 
@@ -141,7 +141,9 @@ impl ObjectDocument {
     /// [`LayoutError`].
     pub fn spec(&self) -> Result<ObjectSpec> {
         let body = match self.kind() {
-            ObjectKind::Group => ObjectKindSpec::Group(GroupSpec { links: self.storage(LinksOrAttributes::Links) }),
+            ObjectKind::Group => {
+                ObjectKindSpec::Group(GroupSpec { link_storage: self.storage(LinksOrAttributes::Links) })
+            }
             ObjectKind::Dataset => ObjectKindSpec::Dataset(Box::new(self.stored_dataset_spec()?.spec)),
             ObjectKind::Datatype | ObjectKind::Map => {
                 ObjectKindSpec::Datatype(get_type(&self.members, self.domain)?.datatype)
@@ -149,9 +151,9 @@ impl ObjectDocument {
         };
         Ok(ObjectSpec {
             body,
-            attributes: self.attribute_storage(),
+            attribute_storage: self.attribute_storage(),
             track_times: self.times().is_some(),
-            large_attributes: h5live_member(&self.members, "large_attributes")
+            expects_large_attributes: h5live_member(&self.members, "large_attributes")
                 .and_then(Value::as_bool)
                 .unwrap_or(false),
         })
@@ -193,8 +195,8 @@ impl ObjectDocument {
     /// Says where in a native file the chunks of a dataset lie, which have gone through these filters.
     ///
     /// # Errors
-    /// [`LayoutError::Member`].
-    pub fn set_native_chunk_layout(&mut self, layout: Value, filters: &[FilterSpec]) -> Result<()> {
+    /// [`LayoutError::MissingOrInvalidMember`].
+    pub fn set_linked_chunk_layout(&mut self, layout: Value, filters: &[FilterSpec]) -> Result<()> {
         let creation = object_member_or_insert(&mut self.members, "creationProperties")?;
         creation.insert("layout".to_owned(), layout);
         if !filters.is_empty() {
@@ -206,7 +208,7 @@ impl ObjectDocument {
     /// Sets the extent of a dataset.
     ///
     /// # Errors
-    /// [`LayoutError::Member`].
+    /// [`LayoutError::MissingOrInvalidMember`].
     pub fn set_extent(&mut self, spec: &DatasetSpec) -> Result<()> {
         let shape = object_member_or_insert(&mut self.members, "shape")?;
         shape.insert("dims".to_owned(), json!(spec.dataspace.dims()));
@@ -214,7 +216,7 @@ impl ObjectDocument {
     }
 
     /// What a user may do with the object, if it has rights of its own.
-    pub fn access(&self, user: &str) -> Option<AccessRights> {
+    pub fn own_acl_access(&self, user: &str) -> Option<AccessRights> {
         AccessRights::effective_for_user(&self.members, user)
     }
 
@@ -226,8 +228,8 @@ impl ObjectDocument {
     /// When each link, or attribute, of the document was made (seconds).
     ///
     /// # Errors
-    /// [`LayoutError::Member`](super::LayoutError::Member).
-    pub fn own_entry_creation_times(&self, class: LinksOrAttributes) -> Result<Vec<(String, f64)>> {
+    /// [`LayoutError::MissingOrInvalidMember`](super::LayoutError::MissingOrInvalidMember).
+    pub fn unsharded_entry_creation_times(&self, class: LinksOrAttributes) -> Result<Vec<(String, f64)>> {
         let own = self.own_entries(class)?.into_iter().flatten();
         Ok(own.map(|(name, entry)| (name.clone(), created(entry))).collect())
     }
@@ -269,7 +271,7 @@ impl ObjectDocument {
     /// The link with this name.
     ///
     /// # Errors
-    /// [`LayoutError::Member`], [`LayoutError::Id`], [`LayoutError::ShardNotRead`].
+    /// [`LayoutError::MissingOrInvalidMember`], [`LayoutError::InvalidId`], [`LayoutError::ShardNotLoaded`].
     pub fn link(&self, name: &Name) -> Result<Option<Link>> {
         let Some(name) = name.as_str() else { return Ok(None) };
         let Some(link) = self.entry(LinksOrAttributes::Links, name)? else { return Ok(None) };
@@ -284,7 +286,7 @@ impl ObjectDocument {
     /// All links.
     ///
     /// # Errors
-    /// [`LayoutError::Member`], [`LayoutError::ShardNotRead`].
+    /// [`LayoutError::MissingOrInvalidMember`], [`LayoutError::ShardNotLoaded`].
     pub fn links(&self) -> Result<impl Iterator<Item = Result<Link>> + '_> {
         let given = self.given_positions(LinksOrAttributes::Links)?;
         Ok(self.entries(LinksOrAttributes::Links)?.map(move |(name, link)| {
@@ -309,7 +311,7 @@ impl ObjectDocument {
     /// Takes a link away, if it is there.
     ///
     /// # Errors
-    /// [`LayoutError::Member`].
+    /// [`LayoutError::MissingOrInvalidMember`].
     pub fn remove_link(&mut self, name: &Name) -> Result<()> {
         name.as_str().map_or(Ok(()), |name| self.remove_entry(LinksOrAttributes::Links, name).map(drop))
     }
@@ -348,7 +350,7 @@ impl ObjectDocument {
     /// The names of all attributes, by their order of creation if it is kept. Shards have no order: then those are sorted.
     ///
     /// # Errors
-    /// [`LayoutError::Member`], [`LayoutError::ShardNotRead`].
+    /// [`LayoutError::MissingOrInvalidMember`], [`LayoutError::ShardNotLoaded`].
     pub fn attribute_names(&self) -> Result<Vec<Name>> {
         let mut found: Vec<(&String, &Value)> = self.entries(LinksOrAttributes::Attributes)?.collect();
         let is_ordered = self.keeps_order(LinksOrAttributes::Attributes);
@@ -389,7 +391,7 @@ impl ObjectDocument {
     /// Takes an attribute away, and says whether it was there.
     ///
     /// # Errors
-    /// [`LayoutError::Member`].
+    /// [`LayoutError::MissingOrInvalidMember`].
     pub fn remove_attribute(&mut self, name: &Name) -> Result<bool> {
         name.as_str().map_or(Ok(false), |name| self.remove_entry(LinksOrAttributes::Attributes, name))
     }

@@ -43,7 +43,7 @@ impl DomainDocument {
     /// The domain of its root group; `None` for a folder.
     ///
     /// # Errors
-    /// [`LayoutError::Id`], [`LayoutError::Schema1`].
+    /// [`LayoutError::InvalidId`], [`LayoutError::Schema1Id`].
     pub fn root(&self) -> Result<Option<DomainId>> {
         if !self.0.contains_key("root") {
             return Ok(None);
@@ -51,7 +51,7 @@ impl DomainDocument {
         let root = text_member(&self.0, "root")?;
         match DomainId::parse(root)? {
             (domain, id) if id == domain.root() => Ok(Some(domain)),
-            _ => Err(LayoutError::Id(root.to_owned())),
+            _ => Err(LayoutError::InvalidId(root.to_owned())),
         }
     }
 
@@ -59,12 +59,12 @@ impl DomainDocument {
     #[must_use]
     pub fn with_root(mut self, root: DomainId, now: f64) -> Self {
         self.0.insert("root".to_owned(), root.text(root.root()).into());
-        self.touch(now);
+        self.set_last_modified(now);
         self
     }
 
     /// Says when the domain was changed (seconds).
-    pub fn touch(&mut self, now: f64) {
+    pub fn set_last_modified(&mut self, now: f64) {
         self.0.insert("lastModified".to_owned(), now.into());
     }
 
@@ -97,7 +97,7 @@ impl DomainDocument {
     /// Sets the rights of a user; `None` takes them away.
     ///
     /// # Errors
-    /// [`LayoutError::Member`].
+    /// [`LayoutError::MissingOrInvalidMember`].
     pub fn set_access(&mut self, user: &str, access: Option<AccessRights>) -> Result<()> {
         let acls = object_member_or_insert(&mut self.0, "acls")?;
         match access {

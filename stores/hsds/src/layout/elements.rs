@@ -28,7 +28,7 @@ pub struct VarLenToken {
     /// The version of these.
     pub holder_version: u32,
     /// Which of them it is.
-    pub number: u32,
+    pub element_number: u32,
 }
 
 impl VarLenToken {
@@ -44,7 +44,7 @@ impl VarLenToken {
                 count: u32::from_le_bytes(*count),
                 holder: u32::from_le_bytes(*holder),
                 holder_version: u32::from_le_bytes(*version),
-                number: u32::from_le_bytes(*number),
+                element_number: u32::from_le_bytes(*number),
             }),
             _ => Err(wrong),
         }
@@ -53,9 +53,12 @@ impl VarLenToken {
     /// The bytes.
     pub fn encode(self) -> [u8; TOKEN_BYTES] {
         let mut bytes = [0; TOKEN_BYTES];
-        for (word, number) in
-            bytes.as_chunks_mut::<4>().0.iter_mut().zip([self.count, self.holder, self.holder_version, self.number])
-        {
+        for (word, number) in bytes.as_chunks_mut::<4>().0.iter_mut().zip([
+            self.count,
+            self.holder,
+            self.holder_version,
+            self.element_number,
+        ]) {
             *word = number.to_le_bytes();
         }
         bytes
@@ -71,7 +74,7 @@ impl VarLenToken {
 #[derive(Debug, Clone)]
 pub enum VarLenContent {
     /// The bytes, as they are stored.
-    Stored(Vec<u8>),
+    StoredBytes(Vec<u8>),
     /// Base elements, as they cross the seam.
     ModelElements(Arc<[u8]>),
 }
@@ -143,7 +146,7 @@ impl Numbering<'_> {
     fn number(&mut self, from: &mut StoredReader<'_>, base: Option<&Arc<ElementCodec>>) -> Result<VarLenToken> {
         let len = from.take_length()?;
         let (start, number) = (from.at, self.next);
-        self.next = self.next.checked_add(1).ok_or(LayoutError::Value("fewer than 4294967296 elements"))?;
+        self.next = self.next.checked_add(1).ok_or(LayoutError::ValueIsNot("fewer than 4294967296 elements"))?;
         let bytes = from.take(len)?;
         if let Some(table) = &mut self.table {
             table.0.push(VarLenNode { start, len, base: base.cloned() });
@@ -156,7 +159,7 @@ impl Numbering<'_> {
         Ok(if count == 0 {
             VarLenToken::default()
         } else {
-            VarLenToken { count, holder: self.holder, holder_version: self.version, number }
+            VarLenToken { count, holder: self.holder, holder_version: self.version, element_number: number }
         })
     }
 }
@@ -165,7 +168,7 @@ impl Numbering<'_> {
 #[derive(Debug, Default)]
 pub struct StoredTokenNumbers {
     /// Each token with the number that it has now.
-    pub numbers: Vec<(VarLenToken, u32)>,
+    pub element_numbers: Vec<(VarLenToken, u32)>,
     next: u32,
 }
 
@@ -183,7 +186,7 @@ impl ElementCodec {
     }
 
     /// Bytes of a stored element; `None` if they vary.
-    pub fn stored_size(&self) -> Option<usize> {
+    pub fn stored_element_size(&self) -> Option<usize> {
         self.stored
     }
 
@@ -230,7 +233,7 @@ impl ElementCodec {
     }
 
     fn unpack_one(&self, from: &mut StoredReader<'_>, numbering: &mut Numbering<'_>, into: &mut [u8]) -> Result<()> {
-        const OUTSIDE: LayoutError = LayoutError::Value("within its element");
+        const OUTSIDE: LayoutError = LayoutError::ValueIsNot("within its element");
         for step in &self.steps {
             match step {
                 CodecStep::Bytes { at, len } => {
@@ -271,7 +274,7 @@ impl ElementCodec {
             let added = numbering.table.iter_mut().flat_map(|table| table.0.iter_mut().skip(first));
             added.for_each(|node| node.start = node.start.saturating_add(start));
             if from.at == before {
-                return Err(LayoutError::Value("an element with bytes"));
+                return Err(LayoutError::ValueIsNot("an element with bytes"));
             }
             count += 1;
         }
@@ -366,11 +369,11 @@ fn pack_variable<E: From<LayoutError>>(
     if !token.has_bytes() {
         return Ok(());
     }
-    tokens.numbers.push((token, number));
+    tokens.element_numbers.push((token, number));
     match (content(token)?, base) {
         (VarLenContent::ModelElements(elements), Some(base)) => base.pack(&elements, content, tokens, out)?,
         (VarLenContent::ModelElements(elements), None) => out.extend_from_slice(&elements),
-        (VarLenContent::Stored(bytes), base) => {
+        (VarLenContent::StoredBytes(bytes), base) => {
             if let Some(base) = base {
                 let mut numbering = Numbering { holder: 0, version: 0, next: tokens.next, table: None };
                 base.number_all(&mut StoredReader { all: &bytes, at: 0 }, &mut numbering, 0)?;
@@ -407,12 +410,12 @@ impl VarLenElementTable {
     /// # Errors
     /// As [`ElementCodec::unpack`].
     pub fn unpack_base_elements(&self, token: VarLenToken, stored: &[u8]) -> Result<Vec<u8>> {
-        const GONE: LayoutError = LayoutError::Value("an element that is there");
-        let node = self.0.get(token.number as usize).ok_or(GONE)?;
-        let bytes = self.stored_bytes(token.number, stored).ok_or(GONE)?;
+        const GONE: LayoutError = LayoutError::ValueIsNot("an element that is there");
+        let node = self.0.get(token.element_number as usize).ok_or(GONE)?;
+        let bytes = self.stored_bytes(token.element_number, stored).ok_or(GONE)?;
         let Some(base) = node.base.as_ref().filter(|base| !base.is_verbatim()) else { return Ok(bytes.to_vec()) };
         let (holder, version) = (token.holder, token.holder_version);
-        let mut numbering = Numbering { holder, version, next: token.number.saturating_add(1), table: None };
+        let mut numbering = Numbering { holder, version, next: token.element_number.saturating_add(1), table: None };
         let mut from = StoredReader { all: bytes, at: 0 };
         let mut elements = Vec::new();
         while from.at < bytes.len() {
@@ -420,7 +423,7 @@ impl VarLenElementTable {
             elements.resize(start + base.size, 0);
             base.unpack_one(&mut from, &mut numbering, elements.get_mut(start..).unwrap_or_default())?;
             if from.at == before {
-                return Err(LayoutError::Value("an element with bytes"));
+                return Err(LayoutError::ValueIsNot("an element with bytes"));
             }
         }
         Ok(elements)

@@ -24,13 +24,14 @@ fn compound(size: u32, members: &[(u32, Datatype)]) -> Datatype {
 }
 
 fn token(number: u32, count: u32) -> VarLenToken {
-    VarLenToken { count, holder: u32::MAX, holder_version: 0, number }
+    VarLenToken { count, holder: u32::MAX, holder_version: 0, element_number: number }
 }
 
 fn pack(codec: &ElementCodec, elements: &[u8], contents: &HashMap<u32, Vec<u8>>) -> Vec<u8> {
     let (mut out, mut tokens) = (Vec::new(), StoredTokenNumbers::default());
-    let mut content =
-        |token: VarLenToken| Ok::<_, LayoutError>(VarLenContent::ModelElements(contents[&token.number][..].into()));
+    let mut content = |token: VarLenToken| {
+        Ok::<_, LayoutError>(VarLenContent::ModelElements(contents[&token.element_number][..].into()))
+    };
     codec.pack(elements, &mut content, &mut tokens, &mut out).unwrap();
     out
 }
@@ -41,7 +42,7 @@ fn members_of_a_compound_are_stored_without_gaps() {
     let elements = [1, 2, 0, 0, 3, 4, 0, 0, 5, 6, 0, 0, 7, 8, 0, 0, 9, 10, 0, 0, 11, 12, 0, 0];
     let stored = pack(&codec, &elements, &HashMap::new());
     assert_eq!(stored, [3, 4, 1, 2, 5, 6, 9, 10, 7, 8, 11, 12]);
-    assert_eq!(codec.stored_size(), Some(6));
+    assert_eq!(codec.stored_element_size(), Some(6));
     let mut again = [0; 24];
     codec.unpack(&stored, 2, 1, 1, &mut again).unwrap();
     assert_eq!(again, elements);
@@ -82,26 +83,28 @@ fn variable_length_elements_are_stored_in_their_place() {
     codec.unpack(&stored, 1, 3, 4, &mut again).unwrap();
     let table = codec.varlen_element_table(&stored, 1).unwrap();
     let outer = VarLenToken::decode(&again[2..18]).unwrap();
-    assert_eq!(outer, VarLenToken { count: 2, holder: 3, holder_version: 4, number: 0 });
+    assert_eq!(outer, VarLenToken { count: 2, holder: 3, holder_version: 4, element_number: 0 });
     let records = table.unpack_base_elements(outer, &stored).unwrap();
     let within: Vec<VarLenToken> =
         records.chunks_exact(18).map(|record| VarLenToken::decode(&record[2..]).unwrap()).collect();
-    assert_eq!(within.iter().map(|token| token.number).collect::<Vec<_>>(), [1, 2]);
+    assert_eq!(within.iter().map(|token| token.element_number).collect::<Vec<_>>(), [1, 2]);
     assert_eq!(table.unpack_base_elements(within[0], &stored).unwrap(), [1, 0, 2, 0]);
     assert_eq!(table.unpack_base_elements(within[1], &stored).unwrap(), [3, 0]);
     assert_eq!(VarLenToken::decode(&again[18..34]).unwrap(), VarLenToken::default());
     let last = VarLenToken::decode(&again[34..]).unwrap();
-    assert_eq!((last.count, last.number), (3, 4));
+    assert_eq!((last.count, last.element_number), (3, 4));
     assert_eq!(table.unpack_base_elements(last, &stored).unwrap(), [7, 0, 7, 0, 7, 0]);
     // What was read is stored as it was.
     let (mut out, mut tokens) = (Vec::new(), StoredTokenNumbers::default());
     let mut content = |token: VarLenToken| {
-        Ok::<_, LayoutError>(VarLenContent::Stored(table.stored_bytes(token.number, &stored).unwrap().to_vec()))
+        Ok::<_, LayoutError>(VarLenContent::StoredBytes(
+            table.stored_bytes(token.element_number, &stored).unwrap().to_vec(),
+        ))
     };
     codec.pack(&again, &mut content, &mut tokens, &mut out).unwrap();
     assert_eq!(out, stored);
     assert_eq!(
-        tokens.numbers.iter().map(|(token, number)| (token.number, *number)).collect::<Vec<_>>(),
+        tokens.element_numbers.iter().map(|(token, number)| (token.element_number, *number)).collect::<Vec<_>>(),
         [(0, 0), (4, 4)]
     );
 }

@@ -43,7 +43,7 @@ impl ObjectDocument {
     /// The link or the attribute with this name.
     ///
     /// # Errors
-    /// [`LayoutError::Member`](super::LayoutError::Member), [`LayoutError::ShardNotRead`](super::LayoutError::ShardNotRead).
+    /// [`LayoutError::MissingOrInvalidMember`](super::LayoutError::MissingOrInvalidMember), [`LayoutError::ShardNotLoaded`](super::LayoutError::ShardNotLoaded).
     pub(super) fn entry(&self, class: LinksOrAttributes, name: &str) -> Result<Option<&Value>> {
         match (self.own_entries(class)?.and_then(|own| own.get(name)), self.sharded(class)) {
             (None, Some(sharded)) => sharded.get(name),
@@ -171,8 +171,12 @@ impl ObjectDocument {
     /// Spreads links or attributes over shards, if there are enough. Returns the shards that are not named any more.
     ///
     /// # Errors
-    /// [`LayoutError::ShardNotRead`](super::LayoutError::ShardNotRead).
-    pub fn reshard_if_needed(&mut self, class: LinksOrAttributes, sharding: ShardingThreshold) -> Result<Vec<ShardId>> {
+    /// [`LayoutError::ShardNotLoaded`](super::LayoutError::ShardNotLoaded).
+    pub fn reshard_if_needed_return_old(
+        &mut self,
+        class: LinksOrAttributes,
+        sharding: ShardingThreshold,
+    ) -> Result<Vec<ShardId>> {
         if let Some(sharded) = self.sharded_mut(class) {
             let wanted = sharded.wanted_shard_count(sharding);
             return wanted.map_or(Ok(Vec::new()), |shards| sharded.reshard(shards));

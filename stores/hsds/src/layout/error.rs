@@ -12,7 +12,7 @@ pub enum LayoutError {
     Json(#[from] serde_json::Error),
     /// A member is not there, or has another form.
     #[error("the member {member:?} is not there, or is not {expected}")]
-    Member {
+    MissingOrInvalidMember {
         /// The member.
         member: &'static str,
         /// What it should be.
@@ -20,10 +20,10 @@ pub enum LayoutError {
     },
     /// A text is no identity of an object.
     #[error("{0:?} is not the id of an object")]
-    Id(String),
+    InvalidId(String),
     /// An identity is one of the first schema.
     #[error("the id {0:?} is one of schema 1, which is not read")]
-    Schema1(String),
+    Schema1Id(String),
     /// A shard that the document names is not there.
     #[error("the document of its object names this shard, and it is not there")]
     NoShard,
@@ -32,10 +32,10 @@ pub enum LayoutError {
     EntryInWrongShard(String),
     /// A shard that is asked for was not read.
     #[error("a shard of its {0} was not read")]
-    ShardNotRead(&'static str),
+    ShardNotLoaded(&'static str),
     /// A value does not fit its type.
     #[error("a value is not {0}")]
-    Value(&'static str),
+    ValueIsNot(&'static str),
     /// Elements end in their middle, or go on after their end.
     #[error("the elements take {expected} bytes, but {found} are there")]
     LengthMismatch {

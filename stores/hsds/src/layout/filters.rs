@@ -54,7 +54,7 @@ pub struct ChunkEncoding {
 impl ChunkEncoding {
     /// How chunks are stored of a dataset with these filters in JSON, and elements of so many stored bytes; `None` if
     /// these vary.
-    pub fn new(filters: Option<&Value>, element_bytes: Option<usize>) -> Self {
+    pub fn new(filters: Option<&Value>, stored_element_size: Option<usize>) -> Self {
         let filters = filters.and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
         let (mut compressor, mut shuffled, mut is_bit_shuffled) = (None, 1, false);
         for filter in filters {
@@ -66,7 +66,7 @@ impl ChunkEncoding {
                 let level = level.or_else(|| (*id == DEFLATE).then_some(4)).unwrap_or(DEFAULT_LEVEL).min(9);
                 compressor = compressor.or(Some((*codec, level)));
             }
-            if let (Some("H5Z_FILTER_SHUFFLE"), Some(bytes)) = (class, element_bytes) {
+            if let (Some("H5Z_FILTER_SHUFFLE"), Some(bytes)) = (class, stored_element_size) {
                 is_bit_shuffled = name == Some("bitshuffle");
                 let fits = (2..=255).contains(&bytes) && !is_bit_shuffled;
                 shuffled = if fits { bytes as u32 } else { 1 };
@@ -76,7 +76,7 @@ impl ChunkEncoding {
     }
 
     /// Whether chunks are stored as Blosc frames.
-    pub fn is_compressed(&self) -> bool {
+    pub fn has_blosc_frames(&self) -> bool {
         self.compressor.is_some()
     }
 
@@ -122,7 +122,7 @@ fn filter_class(filter: &Value) -> Option<&str> {
 }
 
 /// The filters that the service is shown: not scale-offset, which it takes for the compressor.
-pub fn hsds_filters_to_json(filters: &[FilterSpec]) -> Value {
+pub fn shown_hsds_filters_to_json(filters: &[FilterSpec]) -> Value {
     let has_compressor = filters.iter().any(|filter| entry(filter.id).is_some_and(|found| found.3.is_some()));
     let is_shown = |filter: &&FilterSpec| filter.id != SCALE_OFFSET && (filter.id != SHUFFLE || has_compressor);
     filters.iter().filter(is_shown).map(filter_to_json).collect()
@@ -159,9 +159,9 @@ fn scale_from_json(json: &Value) -> Option<Vec<u32>> {
 /// Filters from what the service is shown, of a dataset whose elements have so many bytes: by these they are shuffled.
 ///
 /// # Errors
-/// [`LayoutError::Member`].
+/// [`LayoutError::MissingOrInvalidMember`].
 pub fn hsds_filters_from_json(json: Option<&Value>, element_bytes: u32) -> Result<FilterSpecs> {
-    const BAD: LayoutError = LayoutError::Member { member: "filters", expected: "a list of filters" };
+    const BAD: LayoutError = LayoutError::MissingOrInvalidMember { member: "filters", expected: "a list of filters" };
     let list = match json {
         None | Some(Value::Null) => return Ok(Vec::new()),
         Some(Value::Array(list)) => list,
@@ -203,9 +203,9 @@ pub fn exact_filters_to_json(filters: &[FilterSpec]) -> Value {
 /// Filters from what [`exact_filters_to_json`] has made.
 ///
 /// # Errors
-/// [`LayoutError::Value`].
+/// [`LayoutError::ValueIsNot`].
 pub fn exact_filters_from_json(json: &Value) -> Result<FilterSpecs> {
-    const BAD: LayoutError = LayoutError::Value("a list of filters");
+    const BAD: LayoutError = LayoutError::ValueIsNot("a list of filters");
     let numbers = |json: &Value| -> Option<Vec<u64>> { json.as_array()?.iter().map(Value::as_u64).collect() };
     let filter = |json: &Value| {
         let params = numbers(json.get("params")?)?.into_iter().map(|param| u32::try_from(param).ok());
@@ -236,14 +236,16 @@ mod tests {
 
     #[test]
     fn a_compressor_makes_frames_and_shuffling_alone_is_not_shown() {
-        let shown = hsds_filters_to_json(&[filter(2, &[4]), filter(1, &[6])]);
+        let shown = shown_hsds_filters_to_json(&[filter(2, &[4]), filter(1, &[6])]);
         assert_eq!(shown[1], json!({"class": "H5Z_FILTER_DEFLATE", "id": 1, "level": 6, "name": "gzip"}));
         let encoding = ChunkEncoding::new(Some(&shown), Some(4));
         assert_eq!(encoding.blosc_frame_filter(800).unwrap().params, [2, 2, 4, 800, 6, 1, 4]);
-        assert_eq!(hsds_filters_to_json(&[filter(2, &[4]), filter(3, &[])]).as_array().unwrap().len(), 1);
-        let scaled = hsds_filters_to_json(&[filter(SCALE_OFFSET, &[2, 0]), filter(1, &[6])]);
-        assert_eq!(scaled, hsds_filters_to_json(&[filter(1, &[6])]), "the service takes it for the compressor");
-        assert!(!ChunkEncoding::new(Some(&hsds_filters_to_json(&[filter(32013, &[1])])), Some(4)).is_compressed());
+        assert_eq!(shown_hsds_filters_to_json(&[filter(2, &[4]), filter(3, &[])]).as_array().unwrap().len(), 1);
+        let scaled = shown_hsds_filters_to_json(&[filter(SCALE_OFFSET, &[2, 0]), filter(1, &[6])]);
+        assert_eq!(scaled, shown_hsds_filters_to_json(&[filter(1, &[6])]), "the service takes it for the compressor");
+        assert!(
+            !ChunkEncoding::new(Some(&shown_hsds_filters_to_json(&[filter(32013, &[1])])), Some(4)).has_blosc_frames()
+        );
         assert_eq!(
             ChunkEncoding::new(Some(&json!(["gzip"])), None).blosc_frame_filter(9).unwrap().params,
             [2, 2, 1, 9, 4, 0, 4]

@@ -92,9 +92,9 @@ impl DomainId {
     /// `datasets/d-..`.
     ///
     /// # Errors
-    /// [`LayoutError::Id`], [`LayoutError::Schema1`].
+    /// [`LayoutError::InvalidId`], [`LayoutError::Schema1Id`].
     pub fn parse(text: &str) -> Result<(DomainId, ObjectId)> {
-        let unknown = || LayoutError::Id(text.chars().take(64).collect());
+        let unknown = || LayoutError::InvalidId(text.chars().take(64).collect());
         let bare = text.rsplit('/').next().unwrap_or(text);
         let (class, digits) = bare.split_once('-').ok_or_else(unknown)?;
         let kind = match class {
@@ -105,7 +105,7 @@ impl DomainId {
         };
         let groups: Vec<usize> = digits.split('-').map(str::len).collect();
         if groups == SCHEMA_1_GROUPS {
-            return Err(LayoutError::Schema1(bare.to_owned()));
+            return Err(LayoutError::Schema1Id(bare.to_owned()));
         }
         let hex: String = digits.chars().filter(|c| *c != '-').collect();
         let is_hex = hex.bytes().all(|digit| digit.is_ascii_hexdigit());
@@ -121,21 +121,21 @@ impl DomainId {
     /// The identity that a text is, of an object of this domain.
     ///
     /// # Errors
-    /// As [`DomainId::parse`]; [`LayoutError::Id`] for one of another domain.
+    /// As [`DomainId::parse`]; [`LayoutError::InvalidId`] for one of another domain.
     pub fn parse_own(self, text: &str) -> Result<ObjectId> {
         match DomainId::parse(text)? {
             (domain, id) if domain == self => Ok(id),
-            _ => Err(LayoutError::Id(text.to_owned())),
+            _ => Err(LayoutError::InvalidId(text.to_owned())),
         }
     }
 
     /// What the keys of all objects of the domain begin with, without a slash at the end.
-    pub fn prefix(self) -> String {
+    pub fn key_prefix_without_slash(self) -> String {
         format!("db/{self}")
     }
 
     /// The key of an object.
-    pub fn key(self, id: ObjectId) -> String {
+    pub fn document_key(self, id: ObjectId) -> String {
         match kind(id) {
             _ if id == self.root() => format!("db/{self}/.group.json"),
             Some(ObjectKind::Dataset) => format!("db/{self}/d/{}/.dataset.json", low_text(id)),
@@ -147,7 +147,7 @@ impl DomainId {
     /// What the keys of the shards of an object begin with, with a slash at the end. Those of the chunks of a dataset begin
     /// with the same.
     pub fn object_folder(self, id: ObjectId) -> String {
-        let key = self.key(id);
+        let key = self.document_key(id);
         key.rsplit_once('/').map_or(String::new(), |(folder, _)| format!("{folder}/"))
     }
 
@@ -174,17 +174,17 @@ impl DomainId {
         format!("db/{self}/d/{}/", low_text(id))
     }
 
-    /// The key of a chunk. `partitions` is the number of folders over which the chunks of the dataset are spread; fewer than
+    /// The key of a chunk. `partition_count` is the number of folders over which the chunks of the dataset are spread; fewer than
     /// two are none. The chunk of a scalar is `0`.
-    pub fn chunk_key(self, id: ObjectId, coord: &ChunkCoord, partitions: u64) -> String {
+    pub fn chunk_key(self, id: ObjectId, coord: &ChunkCoord, partition_count: u64) -> String {
         let indices: Vec<String> = match coord.scaled() {
             [] => vec!["0".to_owned()],
             indices => indices.iter().map(u64::to_string).collect(),
         };
         let folder = self.dataset_folder(id);
-        match partitions {
+        match partition_count {
             0 | 1 => format!("{folder}{}", indices.join("_")),
-            _ => format!("{folder}p{}/{}", partition(coord, partitions), indices.join("_")),
+            _ => format!("{folder}p{}/{}", partition(coord, partition_count), indices.join("_")),
         }
     }
 
@@ -277,10 +277,10 @@ mod tests {
     #[test]
     fn what_is_no_identity_of_schema_2_is_refused() {
         let first = DomainId::parse("g-0568d8c5-a77e-11e4-9f7a-3c15c2da029e");
-        assert!(matches!(first, Err(LayoutError::Schema1(_))), "{first:?}");
+        assert!(matches!(first, Err(LayoutError::Schema1Id(_))), "{first:?}");
         for text in ["", "g", "x-b03b24ef-69f244b6-acd9-4df97b-37122a", "g-b03b24ef-69f244b6-acd9-4df97b-37122", "g-+"]
         {
-            assert!(matches!(DomainId::parse(text), Err(LayoutError::Id(_))), "{text}");
+            assert!(matches!(DomainId::parse(text), Err(LayoutError::InvalidId(_))), "{text}");
         }
     }
 
@@ -294,7 +294,7 @@ mod tests {
             (id(ObjectKind::Datatype), "db/b03b24ef-69f244b6/t/acd9-4df97b-37122a/.datatype.json"),
         ];
         for (id, key) in keys {
-            assert_eq!(DOMAIN.key(id), key);
+            assert_eq!(DOMAIN.document_key(id), key);
             assert_eq!(DOMAIN.object_of_document_key(key), Some(id));
         }
         let chunk_of =

@@ -27,7 +27,7 @@ pub fn non_finite_to_json(number: f64) -> Value {
 /// Reads a JSON object. `NaN` and `Infinity`, which Python writes, become texts with a mark.
 ///
 /// # Errors
-/// [`LayoutError::Json`]; [`LayoutError::Member`] if it is no object.
+/// [`LayoutError::Json`]; [`LayoutError::MissingOrInvalidMember`] if it is no object.
 pub fn parse_json_object(bytes: &[u8]) -> Result<Members> {
     let parsed = serde_json::from_slice(bytes).or_else(|error| match quote_no_numbers(bytes) {
         Some(quoted) => serde_json::from_slice(&quoted),
@@ -35,7 +35,7 @@ pub fn parse_json_object(bytes: &[u8]) -> Result<Members> {
     });
     match parsed? {
         Value::Object(members) => Ok(members),
-        _ => Err(LayoutError::Member { member: "", expected: "an object" }),
+        _ => Err(LayoutError::MissingOrInvalidMember { member: "", expected: "an object" }),
     }
 }
 
@@ -86,26 +86,32 @@ pub fn set_member(json: &mut Value, member: &str, value: Value) {
 /// A member that is a text.
 ///
 /// # Errors
-/// [`LayoutError::Member`].
+/// [`LayoutError::MissingOrInvalidMember`].
 pub fn text_member<'a>(members: &'a Members, member: &'static str) -> Result<&'a str> {
-    members.get(member).and_then(Value::as_str).ok_or(LayoutError::Member { member, expected: "a text" })
+    members
+        .get(member)
+        .and_then(Value::as_str)
+        .ok_or(LayoutError::MissingOrInvalidMember { member, expected: "a text" })
 }
 
 /// A member that is an object.
 ///
 /// # Errors
-/// [`LayoutError::Member`].
+/// [`LayoutError::MissingOrInvalidMember`].
 pub fn object_member<'a>(members: &'a Members, member: &'static str) -> Result<&'a Members> {
-    members.get(member).and_then(Value::as_object).ok_or(LayoutError::Member { member, expected: "an object" })
+    members
+        .get(member)
+        .and_then(Value::as_object)
+        .ok_or(LayoutError::MissingOrInvalidMember { member, expected: "an object" })
 }
 
 /// A member that is an object, which is made if it is not there.
 ///
 /// # Errors
-/// [`LayoutError::Member`] if it is something else.
+/// [`LayoutError::MissingOrInvalidMember`] if it is something else.
 pub fn object_member_or_insert<'a>(members: &'a mut Members, member: &'static str) -> Result<&'a mut Members> {
     let found = members.entry(member).or_insert_with(|| Value::Object(Members::new()));
-    found.as_object_mut().ok_or(LayoutError::Member { member, expected: "an object" })
+    found.as_object_mut().ok_or(LayoutError::MissingOrInvalidMember { member, expected: "an object" })
 }
 
 #[cfg(test)]

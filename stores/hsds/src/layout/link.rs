@@ -42,18 +42,18 @@ pub fn link_to_json(domain: DomainId, target: &LinkTarget, order: Option<i64>, n
 /// The link that a JSON describes.
 ///
 /// # Errors
-/// [`LayoutError::Member`], [`LayoutError::Id`].
+/// [`LayoutError::MissingOrInvalidMember`], [`LayoutError::InvalidId`].
 pub fn link_from_json(domain: DomainId, name: &str, json: &Value) -> Result<Link> {
-    const NO_LINK: LayoutError = LayoutError::Member { member: "links", expected: "a list of links" };
+    const NO_LINK: LayoutError = LayoutError::MissingOrInvalidMember { member: "links", expected: "a list of links" };
     let members = json.as_object().ok_or(NO_LINK)?;
     let text = |member: &str| members.get(member).and_then(Value::as_str);
-    let path = || text("h5path").ok_or(LayoutError::Member { member: "h5path", expected: "a path" });
+    let path = || text("h5path").ok_or(LayoutError::MissingOrInvalidMember { member: "h5path", expected: "a path" });
     let target = match text("class").ok_or(NO_LINK)? {
         HARD => LinkTarget::Hard(hard_target(domain, members)?),
         SOFT => LinkTarget::Soft(path()?.into()),
         EXTERNAL => {
             let file = text("h5domain").or(text("domain")).or(text("file"));
-            let file = file.ok_or(LayoutError::Member { member: "h5domain", expected: "a domain" })?;
+            let file = file.ok_or(LayoutError::MissingOrInvalidMember { member: "h5domain", expected: "a domain" })?;
             LinkTarget::External { file: file.into(), path: path()?.into() }
         }
         _ => return Err(NO_LINK),
@@ -64,7 +64,7 @@ pub fn link_from_json(domain: DomainId, name: &str, json: &Value) -> Result<Link
 
 fn hard_target(domain: DomainId, members: &Members) -> Result<h5live_model::ObjectId> {
     let text = members.get("id").and_then(Value::as_str);
-    domain.parse_own(text.ok_or(LayoutError::Member { member: "id", expected: "an identity" })?)
+    domain.parse_own(text.ok_or(LayoutError::MissingOrInvalidMember { member: "id", expected: "an identity" })?)
 }
 
 /// The identity of the object to which a link leads; `None` if it is not a hard link.

@@ -29,13 +29,13 @@ const REGION_END: u8 = 0xff;
 const EXACT_MAGIC: &[u8; 4] = b"H5LR";
 /// Most points as which other selections are shown: more would take longer to read than the box around them.
 const MAX_SHOWN_POINTS: u64 = 1 << 20;
-const BAD: LayoutError = LayoutError::Value("a reference");
+const BAD: LayoutError = LayoutError::ValueIsNot("a reference");
 
 /// The stored bytes of a reference of a kind that is no object reference. `dims` are those of the dataset, if it leads to a
 /// region.
 ///
 /// # Errors
-/// [`LayoutError::Unsupported`], [`LayoutError::Encode`]; [`LayoutError::Value`] if such references do not lead to such things.
+/// [`LayoutError::Unsupported`], [`LayoutError::Encode`]; [`LayoutError::ValueIsNot`] if such references do not lead to such things.
 pub fn variable_length_reference_bytes(
     domain: DomainId,
     kind: ReferenceKind,
@@ -46,7 +46,9 @@ pub fn variable_length_reference_bytes(
         (ReferenceKind::Region1, ReferentPart::Region(selection), None) => {
             region_to_bytes(&domain.text(to.object), selection, dims)
         }
-        (ReferenceKind::Object1 | ReferenceKind::Region1, ..) => Err(LayoutError::Value("a reference of its kind")),
+        (ReferenceKind::Object1 | ReferenceKind::Region1, ..) => {
+            Err(LayoutError::ValueIsNot("a reference of its kind"))
+        }
         (_, part, file) => {
             let (number, part) = match part {
                 ReferentPart::Whole => (2, ReferencedPart::Object),
@@ -66,7 +68,7 @@ pub fn variable_length_reference_bytes(
 /// What a reference leads to that has these stored bytes.
 ///
 /// # Errors
-/// [`LayoutError::Value`], [`LayoutError::Id`], [`LayoutError::Decode`], [`LayoutError::Unsupported`].
+/// [`LayoutError::ValueIsNot`], [`LayoutError::InvalidId`], [`LayoutError::Decode`], [`LayoutError::Unsupported`].
 pub fn reference_from_bytes(domain: DomainId, kind: ReferenceKind, bytes: &[u8]) -> Result<Referent> {
     if kind == ReferenceKind::Region1 {
         return region_from_bytes(domain, bytes);
@@ -176,7 +178,7 @@ pub(super) fn region_to_json(stored: &[u8]) -> Option<Value> {
 /// The stored reference to a region that a JSON is.
 ///
 /// # Errors
-/// [`LayoutError::Value`], [`LayoutError::Unsupported`].
+/// [`LayoutError::ValueIsNot`], [`LayoutError::Unsupported`].
 pub(super) fn region_from_json(json: &Value) -> Result<Vec<u8>> {
     if json.is_null() {
         return Ok(Vec::new());

@@ -113,9 +113,9 @@ impl ShardedEntries {
     /// The table of a document.
     ///
     /// # Errors
-    /// [`LayoutError::Member`].
+    /// [`LayoutError::MissingOrInvalidMember`].
     pub fn from_table(class: LinksOrAttributes, table: &Value) -> Result<Self> {
-        let wrong = LayoutError::Member { member: class.table_member(), expected: "a table of shards" };
+        let wrong = LayoutError::MissingOrInvalidMember { member: class.table_member(), expected: "a table of shards" };
         let generations = table.get("generations").and_then(Value::as_array);
         let is_valid = |list: &&Vec<Value>| list.len().is_power_of_two() && list.len() <= MAX_SHARDS;
         let (Some(generations), Some(count)) =
@@ -159,13 +159,13 @@ impl ShardedEntries {
     }
 
     fn not_read(&self) -> LayoutError {
-        LayoutError::ShardNotRead(self.class.json_member())
+        LayoutError::ShardNotLoaded(self.class.json_member())
     }
 
     /// The entry with this name.
     ///
     /// # Errors
-    /// [`LayoutError::ShardNotRead`].
+    /// [`LayoutError::ShardNotLoaded`].
     pub fn get(&self, name: &str) -> Result<Option<&Value>> {
         let shard = self.shards.get(shard_number(name, self.shards.len()));
         let entries = shard.and_then(|shard| shard.entries.as_deref()).ok_or_else(|| self.not_read())?;
@@ -180,7 +180,7 @@ impl ShardedEntries {
     /// All entries.
     ///
     /// # Errors
-    /// [`LayoutError::ShardNotRead`].
+    /// [`LayoutError::ShardNotLoaded`].
     pub fn all(&self) -> Result<impl Iterator<Item = (&String, &Value)>> {
         if self.is_complete() { Ok(self.loaded_entries()) } else { Err(self.not_read()) }
     }
@@ -206,7 +206,7 @@ impl ShardedEntries {
     /// Sets an entry.
     ///
     /// # Errors
-    /// [`LayoutError::ShardNotRead`].
+    /// [`LayoutError::ShardNotLoaded`].
     pub fn insert(&mut self, name: String, value: Value) -> Result<()> {
         let is_new = self.changed(&name)?.insert(name, value).is_none();
         self.count = self.count.saturating_add(u64::from(is_new));
@@ -216,7 +216,7 @@ impl ShardedEntries {
     /// Takes an entry away, and says whether it was there.
     ///
     /// # Errors
-    /// [`LayoutError::ShardNotRead`].
+    /// [`LayoutError::ShardNotLoaded`].
     pub fn remove(&mut self, name: &str) -> Result<bool> {
         if self.get(name)?.is_none() {
             return Ok(false);
@@ -281,7 +281,7 @@ impl ShardedEntries {
     /// Spreads the entries over so many shards. Returns those that no table names any more.
     ///
     /// # Errors
-    /// [`LayoutError::ShardNotRead`].
+    /// [`LayoutError::ShardNotLoaded`].
     pub fn reshard(&mut self, shard_count: usize) -> Result<Vec<ShardId>> {
         let entries = self.all()?.map(|(name, value)| (name.clone(), value.clone()));
         let new = ShardedEntries::spread(self.class, entries, shard_count);
@@ -317,7 +317,7 @@ fn shard_to_bytes(
 /// The entries of a shard, from the bytes of its object; `shard_count` is the number of all shards.
 ///
 /// # Errors
-/// [`LayoutError::Member`], [`LayoutError::EntryInWrongShard`].
+/// [`LayoutError::MissingOrInvalidMember`], [`LayoutError::EntryInWrongShard`].
 pub fn shard_from_bytes(
     (domain, id): (DomainId, ObjectId),
     shard: ShardId,
@@ -327,10 +327,13 @@ pub fn shard_from_bytes(
     let mut members = parse_json_object(bytes)?;
     let is_number = |member, number: usize| members.get(member).and_then(Value::as_u64) == Some(number as u64);
     if members.get("id").and_then(Value::as_str) != Some(domain.text(id).as_str()) {
-        return Err(LayoutError::Member { member: "id", expected: "the id of the object whose shard it is" });
+        return Err(LayoutError::MissingOrInvalidMember {
+            member: "id",
+            expected: "the id of the object whose shard it is",
+        });
     }
     if !is_number("shard", shard.number) || !is_number("shards", shard_count) {
-        return Err(LayoutError::Member {
+        return Err(LayoutError::MissingOrInvalidMember {
             member: "shard",
             expected: "the number of the shard that the document names",
         });

@@ -18,7 +18,7 @@ const INDEX: u8 = 2;
 /// Most dimensions.
 const MAX_RANK: usize = 32;
 
-const BAD: LayoutError = LayoutError::Value("a reference");
+const BAD: LayoutError = LayoutError::ValueIsNot("a reference");
 const FIELDS: LayoutError = LayoutError::Unsupported("a reference to fields of a compound");
 const MIXED: LayoutError = LayoutError::Unsupported("a reference to a product of lists of elements");
 

@@ -35,14 +35,14 @@ pub fn elements_to_json(datatype: &Datatype, dims: &[u64], stored: &[u8]) -> (Va
 /// Stored elements from JSON.
 ///
 /// # Errors
-/// [`LayoutError::Value`], [`LayoutError::LengthMismatch`].
+/// [`LayoutError::ValueIsNot`], [`LayoutError::LengthMismatch`].
 pub fn elements_from_json(datatype: &Datatype, dims: &[u64], value: &Value, encoding: Option<&str>) -> Result<Vec<u8>> {
     match encoding {
         Some(BASE64_NAME) => {
-            let text = value.as_str().ok_or(LayoutError::Value("a text in base 64"))?;
-            BASE64.decode(text).map_err(|_| LayoutError::Value("a text in base 64"))
+            let text = value.as_str().ok_or(LayoutError::ValueIsNot("a text in base 64"))?;
+            BASE64.decode(text).map_err(|_| LayoutError::ValueIsNot("a text in base 64"))
         }
-        Some(_) => Err(LayoutError::Value("in an encoding that is known")),
+        Some(_) => Err(LayoutError::ValueIsNot("in an encoding that is known")),
         None => {
             let mut stored = Vec::new();
             from_json(datatype, dims, value, &mut stored)?;
@@ -193,16 +193,17 @@ fn from_json(datatype: &Datatype, dims: &[u64], value: &Value, stored: &mut Vec<
     let Some((dim, inner)) = dims.split_first() else {
         return element_from_json(datatype, value, stored);
     };
-    let list = value.as_array().ok_or(LayoutError::Value("a list for each dimension"))?;
+    let list = value.as_array().ok_or(LayoutError::ValueIsNot("a list for each dimension"))?;
     if list.len() as u64 != *dim {
-        return Err(LayoutError::Value("of the shape that is stated"));
+        return Err(LayoutError::ValueIsNot("of the shape that is stated"));
     }
     list.iter().try_for_each(|value| from_json(datatype, inner, value, stored))
 }
 
 fn element_from_json(datatype: &Datatype, value: &Value, stored: &mut Vec<u8>) -> Result<()> {
-    let integer =
-        |datatype: &Datatype| integer_from_json(datatype, value).ok_or(LayoutError::Value("an integer of its type"));
+    let integer = |datatype: &Datatype| {
+        integer_from_json(datatype, value).ok_or(LayoutError::ValueIsNot("an integer of its type"))
+    };
     match datatype {
         Datatype::Integer(_) => stored.extend(integer(datatype)?),
         Datatype::Enum(t) => stored.extend(integer(&t.base)?),
@@ -222,13 +223,13 @@ fn element_from_json(datatype: &Datatype, value: &Value, stored: &mut Vec<u8>) -
             text_from_json(value, t.size as usize, stored)?;
         }
         Datatype::Opaque(t) => {
-            let text = value.as_str().ok_or(LayoutError::Value("a text in base 64"))?;
-            let bytes = BASE64.decode(text).map_err(|_| LayoutError::Value("a text in base 64"))?;
+            let text = value.as_str().ok_or(LayoutError::ValueIsNot("a text in base 64"))?;
+            let bytes = BASE64.decode(text).map_err(|_| LayoutError::ValueIsNot("a text in base 64"))?;
             fill_up(&bytes, t.size as usize, stored)?;
         }
         Datatype::Compound(t) => {
             let values = value.as_array().filter(|values| values.len() == t.members.len());
-            let values = values.ok_or(LayoutError::Value("a list of the members of a compound"))?;
+            let values = values.ok_or(LayoutError::ValueIsNot("a list of the members of a compound"))?;
             for (member, value) in t.members.iter().zip(values) {
                 element_from_json(&member.datatype, value, stored)?;
             }
@@ -247,12 +248,12 @@ fn element_from_json(datatype: &Datatype, value: &Value, stored: &mut Vec<u8>) -
                 (VarLenKind::Sequence, Value::Array(list)) => {
                     list.iter().try_for_each(|value| element_from_json(&t.base, value, &mut bytes))?;
                 }
-                _ => return Err(LayoutError::Value("of variable length")),
+                _ => return Err(LayoutError::ValueIsNot("of variable length")),
             }
             put_variable(&bytes, stored)?;
         }
         Datatype::Reference(t) if t.kind == ReferenceKind::Region1 => put_variable(&region_from_json(value)?, stored)?,
-        _ => return Err(LayoutError::Value("of a type that has values in JSON")),
+        _ => return Err(LayoutError::ValueIsNot("of a type that has values in JSON")),
     }
     Ok(())
 }
@@ -268,7 +269,7 @@ fn text_from_json(value: &Value, size: usize, stored: &mut Vec<u8>) -> Result<()
     match value {
         Value::Null => fill_up(&[], size, stored),
         Value::String(text) => fill_up(text.as_bytes(), size, stored),
-        _ => Err(LayoutError::Value("a text")),
+        _ => Err(LayoutError::ValueIsNot("a text")),
     }
 }
 
@@ -283,15 +284,15 @@ fn fill_up(bytes: &[u8], size: usize, stored: &mut Vec<u8>) -> Result<()> {
 fn float_from_json(t: &FloatType, value: &Value) -> Result<Vec<u8>> {
     let number = match value {
         Value::String(text) => {
-            text.trim_start_matches(NON_FINITE_MARK).parse().map_err(|_| LayoutError::Value("a number"))?
+            text.trim_start_matches(NON_FINITE_MARK).parse().map_err(|_| LayoutError::ValueIsNot("a number"))?
         }
-        value => value.as_f64().ok_or(LayoutError::Value("a number"))?,
+        value => value.as_f64().ok_or(LayoutError::ValueIsNot("a number"))?,
     };
     let mut bytes = match t.size {
         2 => half_from_f64(number).to_le_bytes().to_vec(),
         4 => (number as f32).to_le_bytes().to_vec(),
         8 => number.to_le_bytes().to_vec(),
-        _ => return Err(LayoutError::Value("a number of 2, 4 or 8 bytes")),
+        _ => return Err(LayoutError::ValueIsNot("a number of 2, 4 or 8 bytes")),
     };
     if t.order == ByteOrder::Big {
         bytes.reverse();

@@ -39,7 +39,7 @@ fn long_lease() -> BucketOptions {
 }
 
 fn with_lease(period: Duration, takes_over: bool) -> BucketOptions {
-    let lease = LeaseOptions { ttl: period, takes_over, is_unfenced: false };
+    let lease = LeaseOptions { ttl: period, takes_over_unexpired: takes_over, is_unfenced: false };
     BucketOptions { lease, longest_poll_pause: Duration::from_millis(50) }
 }
 

@@ -69,7 +69,7 @@ fn attempt(store: &HsdsStore, right: AclRight) -> Result<()> {
         AclRight::Update => {
             let Some(link) = store.link(root, &"data".into())? else { panic!("it is there") };
             let LinkTarget::Hard(id) = link.target else { panic!("a hard link") };
-            store.dataset(id)?.write_whole(&ChunkCoord::new(&[0]), 0, &[1, 2])
+            store.dataset(id)?.write_whole_chunk(&ChunkCoord::new(&[0]), 0, &[1, 2])
         }
         AclRight::Delete => writer.remove_attribute(root, &"old".into()),
         _ => store.attribute_names(root).map(drop),

@@ -40,13 +40,13 @@ fn sample() -> MemoryEngine {
         DatasetSpec { datatype: text(), dataspace: Dataspace::Simple(Shape::fixed(&[3])), ..DatasetSpec::default() };
     let zipped = writer.create(&NewObject::linked(root, &"zipped".into(), &zipped.into())).unwrap();
     let zeros: Vec<u8> = (0..64u32).flat_map(|n| [(n % 7) as u8, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0]).collect();
-    store.dataset(zipped).unwrap().write_whole(&ChunkCoord::new(&[0]), 0, &zeros).unwrap();
+    store.dataset(zipped).unwrap().write_whole_chunk(&ChunkCoord::new(&[0]), 0, &zeros).unwrap();
     let texts = writer.create(&NewObject::linked(root, &"texts".into(), &texts.into())).unwrap();
     let elements: Vec<u8> = ["one", "", "three"]
         .iter()
         .flat_map(|text| writer.put_blob(text.as_bytes(), text.len() as u32).unwrap())
         .collect();
-    store.dataset(texts).unwrap().write_whole(&ChunkCoord::new(&[0]), 0, &elements).unwrap();
+    store.dataset(texts).unwrap().write_whole_chunk(&ChunkCoord::new(&[0]), 0, &elements).unwrap();
     let value = writer.put_blob("attribute".as_bytes(), 9).unwrap();
     let attribute = AttributeData {
         name: "title".into(),

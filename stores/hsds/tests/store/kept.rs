@@ -38,12 +38,12 @@ fn a_reopened_dataset_shows_what_was_written_since() {
     let store = HsdsStore::open(engine.clone(), &request(Mode::CreateNew, "home/run")).unwrap();
     let id = create(&store, "a", 4);
     let (data, first) = (store.dataset(id).unwrap(), ChunkCoord::new(&[0]));
-    data.write_whole(&first, 0, &[1; 4]).unwrap();
+    data.write_whole_chunk(&first, 0, &[1; 4]).unwrap();
     store.writer().unwrap().commit(ObjectScope::All, PublishLevel::Visible).unwrap();
     for mode in [Mode::Read, Mode::SwmrRead] {
         let reader = HsdsStore::open(engine.reader(), &request(mode, "home/run")).unwrap();
         for value in 1..4 {
-            data.write_whole(&first, 0, &[value; 4]).unwrap();
+            data.write_whole_chunk(&first, 0, &[value; 4]).unwrap();
             store.writer().unwrap().commit(ObjectScope::All, PublishLevel::Visible).unwrap();
             let seen = reader.dataset(id).unwrap();
             let chunk = seen.locate(&first).unwrap().unwrap();

@@ -36,7 +36,7 @@ fn domain(extent: &[u64], chunk: &[u64]) -> MemoryEngine {
                 bytes[at] = FILL;
             }
         });
-        data.write_whole(&coord, 0, &bytes).unwrap();
+        data.write_whole_chunk(&coord, 0, &bytes).unwrap();
     }
     store.close().unwrap();
     engine
@@ -76,7 +76,7 @@ fn open(engine: MemoryEngine, mode: Mode) -> (HsdsStore, Arc<dyn ChunkStore>) {
 /// A writer puts chunks full of 99, and dies before it commits anything.
 fn die(engine: &MemoryEngine, chunks: &[ChunkCoord], bytes: usize) {
     let (store, data) = open(engine.reopen_writer(), Mode::Write);
-    chunks.iter().for_each(|coord| data.write_whole(coord, 0, &vec![99; bytes]).unwrap());
+    chunks.iter().for_each(|coord| data.write_whole_chunk(coord, 0, &vec![99; bytes]).unwrap());
     drop((data, store));
 }
 
@@ -111,7 +111,7 @@ fn a_dataset_that_grows_without_being_written_has_fill_values_there() {
     // The last chunk with rows that were not committed, and two whole ones.
     die(&engine, &[in_line(2), in_line(5)], 4);
     let (store, data) = open(engine.reopen_writer(), Mode::Write);
-    data.write_whole(&in_line(1), 0, &[1, 1, 99, 99]).unwrap();
+    data.write_whole_chunk(&in_line(1), 0, &[1, 1, 99, 99]).unwrap();
     drop((data, store));
     let (store, data) = open(engine.reopen_writer(), Mode::Write);
     let before = store.request_counts();
@@ -147,8 +147,8 @@ fn rows_that_are_appended_need_no_listing() {
 fn what_a_session_has_written_ahead_of_the_extent_stays() {
     let engine = domain(&[6], &[4]);
     let (store, data) = open(engine.reopen_writer(), Mode::Write);
-    data.write_whole(&in_line(1), 0, &[1, 1, 3, 4]).unwrap();
-    data.write_whole(&in_line(2), 0, &[5, 6, 7, 8]).unwrap();
+    data.write_whole_chunk(&in_line(1), 0, &[1, 1, 3, 4]).unwrap();
+    data.write_whole_chunk(&in_line(2), 0, &[5, 6, 7, 8]).unwrap();
     drop(data);
     let LinkTarget::Hard(id) = store.link(store.session().root, &"a".into()).unwrap().unwrap().target else { panic!() };
     let data = store.dataset(id).unwrap();
@@ -189,7 +189,7 @@ fn in_two_dimensions_the_old_elements_stay_and_all_others_are_fill_values() {
         for coord in coords(&counts([new[0] + 3, new[1] + 4])) {
             let mut bytes = vec![99; 6];
             each_element(&chunk, &coord, |at, position| bytes[at] = if inside(position) { 1 } else { 99 });
-            data.write_whole(&coord, 0, &bytes).unwrap();
+            data.write_whole_chunk(&coord, 0, &bytes).unwrap();
         }
         drop((data, store));
         let (store, data) = open(engine.reopen_writer(), Mode::Write);

@@ -46,7 +46,7 @@ fn a_draft_is_not_lost_while_its_maker_lives_nor_after_it_is_published_or_discar
     let bucket = folder.path();
     let store = draft(bucket, "a", Mode::CreateNew);
     assert_eq!(lost(bucket), [0; 0]);
-    assert_eq!(looker(bucket).folders("db/").unwrap().len(), 1);
+    assert_eq!(looker(bucket).folder_names("db/").unwrap().len(), 1);
     store.publish_domain().unwrap();
     assert_eq!(lost(bucket), [0; 0]);
     store.close().unwrap();

@@ -79,7 +79,7 @@ fn a_slice_takes_one_request_for_the_dataset_and_its_chunks_in_one_wave() {
     let store = HsdsStore::open(engine.clone(), &request(Mode::CreateNew, "home/run")).unwrap();
     let id = create(&store, "a", 40);
     let data = store.dataset(id).unwrap();
-    (0..10).for_each(|at| data.write_whole(&ChunkCoord::new(&[at]), 0, &[at as u8; 4]).unwrap());
+    (0..10).for_each(|at| data.write_whole_chunk(&ChunkCoord::new(&[at]), 0, &[at as u8; 4]).unwrap());
     store.close().unwrap();
     let reader = reader(&engine);
     let opened = added(&reader, || drop(reader.dataset(id).unwrap()));
@@ -123,7 +123,7 @@ fn appended_rows_take_their_chunks_and_one_put() {
 
 /// Writes a chunk of the number `value`.
 fn put(store: &HsdsStore, id: ObjectId, at: u64, value: u8) {
-    store.dataset(id).unwrap().write_whole(&ChunkCoord::new(&[at]), 0, &[value; 4]).unwrap();
+    store.dataset(id).unwrap().write_whole_chunk(&ChunkCoord::new(&[at]), 0, &[value; 4]).unwrap();
 }
 
 /// The elements of a chunk.
@@ -247,7 +247,7 @@ fn what_a_reader_keeps_is_not_written_by_a_writer_that_died() {
     store.writer().unwrap().start_swmr().unwrap();
     let keys = engine.keys();
     let data = store.dataset(id).unwrap();
-    data.write_whole(&ChunkCoord::new(&[0]), 0, &[7; 4]).unwrap();
+    data.write_whole_chunk(&ChunkCoord::new(&[0]), 0, &[7; 4]).unwrap();
     assert!(data.locate(&ChunkCoord::new(&[0])).unwrap().is_some(), "what is read comes after what was written");
     create(&store, "never seen", 4);
     drop((data, store));

@@ -159,7 +159,7 @@ fn contents(store: &HsdsStore) -> Vec<Contents> {
 
 fn group(store: &HsdsStore, at: &str, order: CreationOrder) -> ObjectId {
     let kept = LinkOrAttributeStorageSpec { order, ..LinkOrAttributeStorageSpec::default() };
-    let spec = ObjectSpec { attributes: kept, ..GroupSpec { links: kept }.into() };
+    let spec = ObjectSpec { attribute_storage: kept, ..GroupSpec { link_storage: kept }.into() };
     store.writer().unwrap().create(&NewObject::linked(store.session().root, &at.into(), &spec)).unwrap()
 }
 

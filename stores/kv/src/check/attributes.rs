@@ -12,7 +12,7 @@ use crate::tracked_orders::is_tracked;
 impl CheckedContainer<'_> {
     /// Looks at the attributes of an object, and at their order of creation if the object could be decoded.
     pub(super) fn check_attributes(&mut self, id: ObjectId, spec: Option<&ObjectSpec>) -> Result<()> {
-        let is_tracked = spec.map(|spec| is_tracked(spec.attributes.order));
+        let is_tracked = spec.map(|spec| is_tracked(spec.attribute_storage.order));
         let (state, mut count) = (self.state, 0);
         let mut pending: Option<(Name, AttributeRecords)> = None;
         state.for_each_reentrant(&KeySpan::from(&key::attributes(id)), |key, value| -> Result<bool> {

@@ -141,7 +141,7 @@ impl CheckedContainer<'_> {
             Err(error) => {
                 self.has_unseen_values |= spec.datatype.has_vlen_or_references();
                 if is_unfilter_limitation(&*error) {
-                    self.report.unverifiable_chunks += 1;
+                    self.report.unverified_part_count += 1;
                     return Ok(None);
                 }
                 Ok(Some(ChunkFault::UnfilterFailed(error.to_string())))

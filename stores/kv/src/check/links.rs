@@ -18,7 +18,7 @@ struct PendingLink {
 impl CheckedContainer<'_> {
     /// Looks at the links of a group, and at their order of creation if the group could be decoded.
     pub(super) fn check_links(&mut self, id: ObjectId, spec: Option<&GroupSpec>) -> Result<()> {
-        let is_tracked = spec.map(|spec| is_tracked(spec.links.order));
+        let is_tracked = spec.map(|spec| is_tracked(spec.link_storage.order));
         let (state, mut count) = (self.state, 0);
         let mut pending: Option<PendingLink> = None;
         state.for_each_reentrant(&KeySpan::from(&key::links(id)), |key, value| -> Result<bool> {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use h5live_model::SharedBytes;
+use h5live_model::FileBackedBytes;
 
 use super::{EngineError, KeySpan, Result, View};
 use crate::layout::{CHECKSUM_BYTES, EngineKey, checked_value};
@@ -71,7 +71,7 @@ impl View for ChecksumStrippingView {
         failure.map_or(Ok(()), Err)
     }
 
-    fn share_value_prefix(&self, key: &[u8], len: u64) -> Result<Option<SharedBytes>> {
+    fn share_value_prefix(&self, key: &[u8], len: u64) -> Result<Option<FileBackedBytes>> {
         let mut value_len = 0;
         self.get(key, &mut |value| value_len = value.len() as u64)?;
         if value_len >= len { self.inner.share_value_prefix(key, len) } else { Ok(None) }

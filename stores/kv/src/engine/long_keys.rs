@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use h5live_model::{PublishLevel, SharedBytes};
+use h5live_model::{FileBackedBytes, PublishLevel};
 
 use super::{EditBatch, Engine, EngineError, EngineWatch, KeySpan, Result, View, ViewWithEdits};
 
@@ -282,7 +282,7 @@ impl View for LongKeysView {
         Ok(())
     }
 
-    fn share_value_prefix(&self, key: &[u8], len: u64) -> Result<Option<SharedBytes>> {
+    fn share_value_prefix(&self, key: &[u8], len: u64) -> Result<Option<FileBackedBytes>> {
         if key.len() <= self.part { self.inner.share_value_prefix(key, len) } else { Ok(None) }
     }
 }

@@ -5,7 +5,7 @@ use std::ops::Bound;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use h5live_model::{PublishLevel, SharedBytes, WatchEvent};
+use h5live_model::{FileBackedBytes, PublishLevel, WatchEvent};
 use parking_lot::{Condvar, Mutex};
 
 use super::{EditBatch, Engine, EngineError, EngineWatch, KeySpan, Result, View};
@@ -173,7 +173,7 @@ impl View for MemoryView {
         Ok(())
     }
 
-    fn share_value_prefix(&self, _: &[u8], _: u64) -> Result<Option<SharedBytes>> {
+    fn share_value_prefix(&self, _: &[u8], _: u64) -> Result<Option<FileBackedBytes>> {
         Ok(None)
     }
 }

@@ -22,7 +22,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use h5live_model::{PublishLevel, SharedBytes, WatchEvent};
+use h5live_model::{FileBackedBytes, PublishLevel, WatchEvent};
 
 pub use checksums::{ChecksumPolicy, ChecksumStrippingView};
 pub use edits::EditBatch;
@@ -117,7 +117,7 @@ pub trait View: Send + Sync + fmt::Debug {
     ///
     /// # Errors
     /// As [`View::get`].
-    fn share_value_prefix(&self, key: &[u8], len: u64) -> Result<Option<SharedBytes>>;
+    fn share_value_prefix(&self, key: &[u8], len: u64) -> Result<Option<FileBackedBytes>>;
 }
 
 /// Waits for commits. [`Engine::watch`] makes it.

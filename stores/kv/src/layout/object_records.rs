@@ -56,9 +56,10 @@ impl MetadataRecords {
     /// [`RecordFormatError::Encode`] if something does not fit its field.
     pub fn of_object(spec: &ObjectSpec) -> Result<Self> {
         let mut records = MetadataRecords::default();
-        let (times, attributes) = (spec.track_times, spec.attributes);
+        let (times, attributes) = (spec.track_times, spec.attribute_storage);
         let object = ObjectCreationProperties { attributes, track_times: times, filters: FilterSpecs::new() };
-        let mut extras = ExtraProperties { large_attributes: spec.large_attributes, ..ExtraProperties::default() };
+        let mut extras =
+            ExtraProperties { large_attributes: spec.expects_large_attributes, ..ExtraProperties::default() };
         let properties = match &spec.body {
             ObjectKindSpec::Group(group) => encode_properties(&group_creation(object, group))?,
             ObjectKindSpec::Dataset(dataset) => {
@@ -98,7 +99,7 @@ impl MetadataRecords {
             return Err(RecordFormatError::InvalidValue { record: "Root Group OID", rule: "the root is a group" });
         };
         let object = ObjectCreationProperties {
-            attributes: spec.attributes,
+            attributes: spec.attribute_storage,
             track_times: spec.track_times,
             filters: FilterSpecs::new(),
         };
@@ -139,7 +140,7 @@ impl MetadataRecords {
         let (body, object) = match kind {
             ObjectKind::Group => {
                 let group = decode_group(properties)?;
-                (ObjectKindSpec::Group(GroupSpec { links: group.links }), group.object)
+                (ObjectKindSpec::Group(GroupSpec { link_storage: group.links }), group.object)
             }
             ObjectKind::Dataset => {
                 let properties: DatasetCreationProperties = decode_properties(properties)?;
@@ -157,7 +158,12 @@ impl MetadataRecords {
             }
         };
         let large_attributes = extras.large_attributes;
-        Ok(ObjectSpec { body, attributes: object.attributes, track_times: object.track_times, large_attributes })
+        Ok(ObjectSpec {
+            body,
+            attribute_storage: object.attributes,
+            track_times: object.track_times,
+            expects_large_attributes: large_attributes,
+        })
     }
 
     fn dataset(&self, properties: &DatasetCreationProperties, extras: &ExtraProperties) -> Result<DatasetSpec> {
@@ -216,7 +222,7 @@ impl IntoIterator for MetadataRecords {
 }
 
 fn group_creation(object: ObjectCreationProperties, group: &GroupSpec) -> GroupCreationProperties {
-    GroupCreationProperties { object, links: group.links, ..GroupCreationProperties::default() }
+    GroupCreationProperties { object, links: group.link_storage, ..GroupCreationProperties::default() }
 }
 
 /// The properties of a group, or of a container, which are those of its root group.

@@ -182,7 +182,7 @@ pub fn dataset() -> impl Strategy<Value = DatasetSpec> {
 /// Objects of every kind.
 pub fn object() -> impl Strategy<Value = ObjectSpec> {
     let body = prop_oneof![
-        storage().prop_map(|links| ObjectKindSpec::Group(GroupSpec { links })),
+        storage().prop_map(|links| ObjectKindSpec::Group(GroupSpec { link_storage: links })),
         dataset().prop_map(|dataset| ObjectKindSpec::Dataset(Box::new(dataset))),
         datatype().prop_map(ObjectKindSpec::Datatype),
         (datatype(), datatype())
@@ -190,8 +190,8 @@ pub fn object() -> impl Strategy<Value = ObjectSpec> {
     ];
     (body, storage(), any::<bool>(), any::<bool>()).prop_map(|(body, attributes, times, large_attributes)| ObjectSpec {
         body,
-        attributes,
+        attribute_storage: attributes,
         track_times: times,
-        large_attributes,
+        expects_large_attributes: large_attributes,
     })
 }

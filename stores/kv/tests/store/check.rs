@@ -90,8 +90,10 @@ impl Container {
         let make =
             |group, name: &str, body| writer.create(&NewObject::linked(group, &name.into(), &spec(body))).unwrap();
         let tracked = LinkOrAttributeStorageSpec { order: CreationOrder::Indexed, ..Default::default() };
-        let group_spec =
-            ObjectSpec { attributes: tracked, ..spec(ObjectKindSpec::Group(GroupSpec { links: tracked })) };
+        let group_spec = ObjectSpec {
+            attribute_storage: tracked,
+            ..spec(ObjectKindSpec::Group(GroupSpec { link_storage: tracked }))
+        };
         let group = writer.create(&NewObject::linked(root, &"group".into(), &group_spec)).unwrap();
         let inner = make(group, "inner", ObjectKindSpec::Group(GroupSpec::default()));
         for name in ["gone", "soft", "other"] {
@@ -184,13 +186,17 @@ fn a_sound_container_has_no_findings_and_each_record_is_counted() {
     let data = StoreCheckOptions { verify_data: true, find_lost_domains: false };
     let report = check_container(&container.engine, data, &Undo, AllocationLimit::default()).unwrap();
     assert_eq!(findings(&report), []);
-    assert_eq!((report.leak_count, report.object_count, report.unverifiable_chunks), (0, 10, 0));
+    assert_eq!((report.leak_count, report.object_count, report.unverified_part_count), (0, 10, 0));
     assert!(report.raw_bytes > 200_000 && report.metadata_bytes > 1000, "{report:?}");
     let report =
         check_container(&container.engine, StoreCheckOptions::default(), &NoFilters, AllocationLimit::default())
             .unwrap();
     assert_eq!(findings(&report), []);
-    assert_eq!((report.leak_count, report.unverifiable_chunks), (0, 1), "blobs may be used by what cannot be decoded");
+    assert_eq!(
+        (report.leak_count, report.unverified_part_count),
+        (0, 1),
+        "blobs may be used by what cannot be decoded"
+    );
 }
 
 #[test]

@@ -133,7 +133,7 @@ fn the_global_metadata_object() {
 #[test]
 fn the_root_group_and_its_links() {
     let links = LinkOrAttributeStorageSpec { order: CreationOrder::Indexed, ..LinkOrAttributeStorageSpec::default() };
-    let spec: ObjectSpec = GroupSpec { links }.into();
+    let spec: ObjectSpec = GroupSpec { link_storage: links }.into();
     let records = MetadataRecords::of_root(&spec).unwrap();
     let files = r#"
         "file_space_strategy" 00 00  "btree_rank" 00 04 10000000 20000000  "block_size" 00 0100
@@ -213,7 +213,7 @@ fn dataset() -> ObjectSpec {
     };
     let attributes =
         LinkOrAttributeStorageSpec { order: CreationOrder::Tracked, ..LinkOrAttributeStorageSpec::default() };
-    ObjectSpec { attributes, track_times: true, ..dataset.into() }
+    ObjectSpec { attribute_storage: attributes, track_times: true, ..dataset.into() }
 }
 
 #[test]

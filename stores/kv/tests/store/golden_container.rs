@@ -63,7 +63,7 @@ fn write(store: &KvStore, id: ObjectId, coord: &[u64], filter_mask: u32, bytes: 
 /// A container with an object of each kind.
 fn fill(store: &KvStore) {
     let links = LinkOrAttributeStorageSpec { order: CreationOrder::Indexed, ..LinkOrAttributeStorageSpec::default() };
-    let group = make(store, "group", ObjectKindSpec::Group(GroupSpec { links }));
+    let group = make(store, "group", ObjectKindSpec::Group(GroupSpec { link_storage: links }));
     store.add_link(group, &"soft".into(), &LinkTarget::Soft("/x".into())).unwrap();
     let outside = LinkTarget::External { file: "o.h5".into(), path: "/x".into() };
     store.add_link(oid::ROOT, &"outside".into(), &outside).unwrap();

@@ -181,7 +181,7 @@ fn datasets() -> Vec<(&'static str, ObjectSpec)> {
         ("undefined", dataset(|d| d.fill.value = FillValue::Undefined)),
         ("early", dataset(|d| d.fill.allocation = AllocationTime::Early)),
         ("external", dataset(|d| d.layout = Layout::External(vec![piece("raw.bin", 300, 40), piece("b", 0, 50)]))),
-        ("attributes", ObjectSpec { attributes, ..dataset(|_| ()) }),
+        ("attributes", ObjectSpec { attribute_storage: attributes, ..dataset(|_| ()) }),
         (
             "virtual",
             dataset(|d| {
@@ -220,15 +220,15 @@ fn described() -> Vec<(&'static str, &'static str, Vec<u8>)> {
     ];
     let timed = |body: ObjectKindSpec| ObjectSpec { track_times: true, ..body.into() };
     let storage = LinkOrAttributeStorageSpec { order: CreationOrder::Indexed, max_compact: 20, min_dense: 3 };
-    let ordered = ObjectSpec { track_times: false, ..GroupSpec { links: storage }.into() };
+    let ordered = ObjectSpec { track_times: false, ..GroupSpec { link_storage: storage }.into() };
     let tracked = LinkOrAttributeStorageSpec { order: CreationOrder::Tracked, ..LinkOrAttributeStorageSpec::default() };
     let root = ObjectSpec {
-        attributes: LinkOrAttributeStorageSpec {
+        attribute_storage: LinkOrAttributeStorageSpec {
             max_compact: 20,
             min_dense: 3,
             ..LinkOrAttributeStorageSpec::default()
         },
-        ..timed(ObjectKindSpec::Group(GroupSpec { links: tracked }))
+        ..timed(ObjectKindSpec::Group(GroupSpec { link_storage: tracked }))
     };
     let root_properties = |spec: &ObjectSpec| {
         MetadataRecords::of_root(spec).unwrap().get(MetadataField::CreationProperties).unwrap().to_vec()
@@ -245,9 +245,9 @@ fn described() -> Vec<(&'static str, &'static str, Vec<u8>)> {
         ("fcpl", "default", root_properties(&group)),
         ("fcpl", "ordered", root_properties(&root)),
         ("tcpl", "default", properties_of(&datatype)),
-        ("tcpl", "tracked", properties_of(&ObjectSpec { attributes: tracked, ..datatype })),
+        ("tcpl", "tracked", properties_of(&ObjectSpec { attribute_storage: tracked, ..datatype })),
         ("mcpl", "default", properties_of(&map)),
-        ("mcpl", "tracked", properties_of(&ObjectSpec { attributes: tracked, ..map })),
+        ("mcpl", "tracked", properties_of(&ObjectSpec { attribute_storage: tracked, ..map })),
         ("acpl", "default", attribute("units")),
         ("acpl", "utf-8", attribute("größe")),
     ]);

@@ -68,7 +68,7 @@ fn create(store: &LogStore, name: &str) -> Arc<dyn ChunkStore> {
 
 fn append(data: &dyn ChunkStore, at: u64, bytes: &[u8]) -> Result<(), Error> {
     let coord = ChunkCoord::new(&[at]);
-    let writes = [ChunkWrite::AlongFirstDim { first: &coord, size: 1, bytes }];
+    let writes = [ChunkWrite::ChunksAlongFirstDim { first: &coord, size: 1, bytes }];
     let extent = [at + bytes.len() as u64];
     data.write(&ChunkBatch { writes: &writes, extent: Some(&extent), ..ChunkBatch::default() })
 }

@@ -326,7 +326,7 @@ fn a_filtered_dataset_that_another_program_has_added_is_read() {
     let new = (file.session().root, spec.into());
     let id = file.writer().unwrap().create(&NewObject::linked(new.0, &name, &new.1)).unwrap();
     let stored: Vec<u8> = (1..17).collect();
-    file.dataset(id).unwrap().write_whole(&ChunkCoord::new(&[0, 0]), 0, &stored).unwrap();
+    file.dataset(id).unwrap().write_whole_chunk(&ChunkCoord::new(&[0, 0]), 0, &stored).unwrap();
     file.close().unwrap();
     drop(file);
     let request = LogOpenRequest { filter_engine: Arc::new(Minus), ..LogOpenRequest::new(Log::default()) };
@@ -340,6 +340,6 @@ fn a_filtered_dataset_that_another_program_has_added_is_read() {
     assert_eq!(all.to_vec(), (0..16).collect::<Vec<u8>>());
     data.read_block(&chunk, &[1, 2], &[2, 2], &mut part).unwrap();
     assert_eq!(part, [6, 7, 10, 11]);
-    let refused = data.write_whole(&ChunkCoord::new(&[0, 0]), 0, &all).unwrap_err();
+    let refused = data.write_whole_chunk(&ChunkCoord::new(&[0, 0]), 0, &all).unwrap_err();
     assert!(matches!(refused, h5live_model::Error::ReadOnly | h5live_model::Error::Unsupported(_)), "{refused}");
 }

@@ -161,7 +161,7 @@ fn a_sample_is_written_on_and_keeps_what_it_had() {
     let store = open_with(&path, Mode::Write, Log::default()).unwrap();
     let ints = store.dataset(at(&store, "ints")).unwrap();
     ints.write_block(&ChunkCoord::origin(2), &[7, 4], &[1, 2], &bytes_of([70, 71])).unwrap();
-    make(&store, "new", fixed(i32le(), &[2])).write_whole(&ChunkCoord::origin(1), 0, &bytes_of([5, 6])).unwrap();
+    make(&store, "new", fixed(i32le(), &[2])).write_whole_chunk(&ChunkCoord::origin(1), 0, &bytes_of([5, 6])).unwrap();
     store.close().unwrap();
     let store = open(&path, Mode::Read);
     let mut want = before;
@@ -195,7 +195,7 @@ fn later_data_lies_behind_earlier_data_also_where_space_was_freed() {
         };
         let group = create(&store, root, &format!("group {round}"), ObjectSpec::group()).unwrap();
         writer.set_attribute(group, &large).unwrap();
-        data.write_whole(&ChunkCoord::new(&[round / 2]), 0, &bytes_of([round as i32; 4])).unwrap();
+        data.write_whole_chunk(&ChunkCoord::new(&[round / 2]), 0, &bytes_of([round as i32; 4])).unwrap();
         data.set_extent(&[4 * (round / 2) + 4]).unwrap();
         data.publish(PublishLevel::Visible).unwrap();
         writer.remove_link(root, &Name::from(format!("group {round}").as_str())).unwrap();
@@ -224,7 +224,9 @@ fn a_deleted_dataset_leaves_the_others_readable() {
     let path = folder.path().join("log.h5");
     let store = open(&path, Mode::CreateNew);
     for (name, value) in [("a", 1), ("b", 2)] {
-        make(&store, name, fixed(i32le(), &[3])).write_whole(&ChunkCoord::origin(1), 0, &bytes_of([value; 3])).unwrap();
+        make(&store, name, fixed(i32le(), &[3]))
+            .write_whole_chunk(&ChunkCoord::origin(1), 0, &bytes_of([value; 3]))
+            .unwrap();
     }
     store.writer().unwrap().commit(ObjectScope::All, PublishLevel::Visible).unwrap();
     store.writer().unwrap().remove_link(store.session().root, &Name::from("a")).unwrap();
@@ -293,7 +295,7 @@ fn data_is_not_filtered_and_the_filters_of_a_dataset_are_kept() {
     let store = open(&path, Mode::CreateNew);
     let deflate = FilterSpec { id: 1, params: vec![6], ..FilterSpec::default() };
     let spec = DatasetSpec { filters: vec![deflate], ..unlimited(i32le(), &[1000], &[1000]) };
-    make(&store, "data", spec.clone()).write_whole(&ChunkCoord::new(&[0]), 0, &bytes_of([9; 1000])).unwrap();
+    make(&store, "data", spec.clone()).write_whole_chunk(&ChunkCoord::new(&[0]), 0, &bytes_of([9; 1000])).unwrap();
     store.close().unwrap();
     let store = open(&path, Mode::Read);
     let data = store.dataset(at(&store, "data")).unwrap();

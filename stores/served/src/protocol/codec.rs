@@ -69,7 +69,7 @@ pub(super) fn wire_choice<T: Copy + PartialEq>(
 ) -> Result<()> {
     let place = all.iter().position(|known| known == value).unwrap_or(usize::from(u8::MAX));
     let byte = w.derived_u8(field, u8::try_from(place).unwrap_or(u8::MAX))?;
-    let fault = Fault::Value { found: byte.into(), rule: "one of the known values" };
+    let fault = Fault::InvalidValue { found: byte.into(), rule: "one of the known values" };
     *value = all.get(usize::from(byte)).copied().ok_or_else(|| w.fault(field, fault))?;
     Ok(())
 }

@@ -99,7 +99,7 @@ fn wire_link<W: Wire>(w: &mut W, link: &mut Link) -> Result<()> {
             SOFT => LinkTarget::Soft(Name::default()),
             EXTERNAL => LinkTarget::External { file: Name::default(), path: Name::default() },
             USER_DEFINED => LinkTarget::UserDefined { class: 0, data: Vec::new() },
-            found => return Err(w.fault("link", Fault::Value { found: found.into(), rule: "0 to 3" })),
+            found => return Err(w.fault("link", Fault::InvalidValue { found: found.into(), rule: "0 to 3" })),
         };
     }
     match &mut link.target {

@@ -82,7 +82,7 @@ fn wire_layout(w: &mut impl Wire, layout: &mut Layout) -> Result<()> {
             CHUNKED => Layout::Chunked(Vec::new()),
             EXTERNAL => Layout::External(Vec::new()),
             VIRTUAL => Layout::Virtual(Vec::new()),
-            found => return Err(w.fault("layout", Fault::Value { found: found.into(), rule: "0 to 4" })),
+            found => return Err(w.fault("layout", Fault::InvalidValue { found: found.into(), rule: "0 to 4" })),
         };
     }
     match layout {
@@ -140,11 +140,11 @@ fn wire_body(w: &mut impl Wire, body: &mut ObjectKindSpec) -> Result<()> {
             DATASET => ObjectKindSpec::Dataset(Box::default()),
             DATATYPE => ObjectKindSpec::Datatype(Datatype::default()),
             MAP => ObjectKindSpec::Map(Box::<MapSpec>::default()),
-            found => return Err(w.fault("kind", Fault::Value { found: found.into(), rule: "0 to 3" })),
+            found => return Err(w.fault("kind", Fault::InvalidValue { found: found.into(), rule: "0 to 3" })),
         };
     }
     match body {
-        ObjectKindSpec::Group(group) => wire_entry_storage(w, &mut group.links),
+        ObjectKindSpec::Group(group) => wire_entry_storage(w, &mut group.link_storage),
         ObjectKindSpec::Dataset(dataset) => wire_dataset(w, dataset),
         ObjectKindSpec::Datatype(datatype) => wire_datatype(w, datatype),
         ObjectKindSpec::Map(map) => {
@@ -156,7 +156,7 @@ fn wire_body(w: &mut impl Wire, body: &mut ObjectKindSpec) -> Result<()> {
 
 pub(super) fn wire_spec(w: &mut impl Wire, spec: &mut ObjectSpec) -> Result<()> {
     wire_body(w, &mut spec.body)?;
-    wire_entry_storage(w, &mut spec.attributes)?;
+    wire_entry_storage(w, &mut spec.attribute_storage)?;
     wire_bool(w, "times", &mut spec.track_times)?;
-    wire_bool(w, "large attributes", &mut spec.large_attributes)
+    wire_bool(w, "large attributes", &mut spec.expects_large_attributes)
 }

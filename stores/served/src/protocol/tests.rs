@@ -24,7 +24,7 @@ fn datatypes() -> Vec<Datatype> {
 fn specs() -> Vec<ObjectSpec> {
     let storage = LinkOrAttributeStorageSpec { order: CreationOrder::Indexed, max_compact: 3, min_dense: 2 };
     let mut group = ObjectSpec::group();
-    (group.attributes, group.track_times, group.large_attributes) = (storage, true, true);
+    (group.attribute_storage, group.track_times, group.expects_large_attributes) = (storage, true, true);
     let mut all = vec![group];
     let selections = [Selection::All, Selection::None, Selection::block(&[1, 2], &[3, 4])];
     let source = |selection: &Selection| VirtualSource {

@@ -26,7 +26,7 @@ pub fn check_store(
         true => print_json(out, location, &report, lists_leaks)?,
         false => print_text(out, location, &report, checks_data, lists_leaks)?,
     }
-    Ok(report.has_no_findings() && !(checks_data && report.unverifiable_chunks > 0))
+    Ok(report.has_no_findings() && !(checks_data && report.unverified_part_count > 0))
 }
 
 fn print_text(
@@ -44,7 +44,7 @@ fn print_text(
         out.line(format_args!("unused: {text}; `h5live repair --reclaim` deletes it"))?;
     }
     print_unchecksummed_bytes(out, location, report.unchecksummed_bytes.unwrap_or(0))?;
-    let unverified = UnverifiedCounts { chunks: report.unverifiable_chunks, datasets_with_unreadable_sources: 0 };
+    let unverified = UnverifiedCounts { chunks: report.unverified_part_count, datasets_with_unreadable_sources: 0 };
     let verdict = match report.findings.len() {
         0 => verdict_without_findings(unverified, data),
         n if report.has_max_findings() => format!("{}, the check ended there", counted(n, "finding")),
@@ -89,7 +89,7 @@ fn print_json(out: &mut StdoutWriter, location: &Location, report: &StoreCheckRe
         "metadata_bytes": report.metadata_bytes,
         "raw_bytes": report.raw_bytes,
         "unused": report.leak_count,
-        "unverified": report.unverifiable_chunks,
+        "unverified": report.unverified_part_count,
         "unchecksummed_bytes": report.unchecksummed_bytes,
     }))
 }

@@ -339,7 +339,7 @@ pub(crate) fn described(group: &Group) -> Result<ObjectSpec> {
 /// Whether a group has attributes that need an object header of version 2.
 fn has_large_attributes(group: &Group) -> Result<bool> {
     let needs_newer_header = |attribute: &Attribute| {
-        attribute.raw().len() > LARGE_ATTRIBUTE_BYTES || attribute.datatype().has_over_half_bits_unused()
+        attribute.raw().len() > LARGE_ATTRIBUTE_BYTES || attribute.datatype().has_number_over_half_unused()
     };
     Ok(group.attributes()?.iter().any(needs_newer_header))
 }
@@ -347,7 +347,12 @@ fn has_large_attributes(group: &Group) -> Result<bool> {
 fn described_with(group: &Group, large_attributes: bool) -> Result<ObjectSpec> {
     let info = group.info()?;
     let (attributes, times) = (info.attribute_storage, info.times.is_some());
-    Ok(ObjectSpec { body: ObjectKindSpec::Group(group.spec()?), attributes, track_times: times, large_attributes })
+    Ok(ObjectSpec {
+        body: ObjectKindSpec::Group(group.spec()?),
+        attribute_storage: attributes,
+        track_times: times,
+        expects_large_attributes: large_attributes,
+    })
 }
 
 /// Bytes of elements below a group, about.

@@ -157,7 +157,7 @@ impl JsonDescriber<'_> {
         let mut fields = JsonFields::new();
         fields.insert("kind".into(), "group".into());
         if let Some(spec) = self.ok_or_add_error(&mut fields, group.spec()) {
-            order(&mut fields, "link_order", &spec.links);
+            order(&mut fields, "link_order", &spec.link_storage);
         }
         self.common(&mut fields, group);
         let mut links = self.ok_or_add_error(&mut fields, group.links()).unwrap_or_default();

@@ -62,7 +62,7 @@ pub fn root(json: &Json) -> Result<ObjectSpec> {
     match fields.get("kind").and_then(Json::as_str) {
         None | Some("group") => Ok(object_spec(
             &fields,
-            ObjectKindSpec::Group(GroupSpec { links: fields.creation_order_storage("link_order")? }),
+            ObjectKindSpec::Group(GroupSpec { link_storage: fields.creation_order_storage("link_order")? }),
         )?),
         Some(_) => {
             Err(DescriptionFault::MissingOrWrongField { path: "/".to_owned(), field: "kind", wanted: "group" }.into())
@@ -93,7 +93,7 @@ pub fn parse_offset_size(json: &Json) -> Result<u32> {
 
 fn object_spec(fields: &DescriptionFields<'_>, body: ObjectKindSpec) -> Result<ObjectSpec, DescriptionFault> {
     let (attributes, times) = (fields.creation_order_storage("attribute_order")?, fields.flag_or_false("times")?);
-    Ok(ObjectSpec { attributes, track_times: times, ..body.into() })
+    Ok(ObjectSpec { attribute_storage: attributes, track_times: times, ..body.into() })
 }
 
 /// Puts into a new file what a description says of its root group.
@@ -287,7 +287,8 @@ impl<'a> FileBuilder<'a> {
         let id = match kind {
             "group" => {
                 let fields = fields(&path, json, &GROUP_FIELDS)?;
-                let group = ObjectKindSpec::Group(GroupSpec { links: fields.creation_order_storage("link_order")? });
+                let group =
+                    ObjectKindSpec::Group(GroupSpec { link_storage: fields.creation_order_storage("link_order")? });
                 self.unlinked(&path, &object_spec(&fields, group)?)?
             }
             "datatype" => {

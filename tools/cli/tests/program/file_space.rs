@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crate::common::{h5py, python, run, run_with, text};
 use h5live::File;
-use h5live::model::{FileSpaceSettings, SpaceStrategy};
+use h5live::model::{FileSpaceSettings, FileSpaceStrategy};
 
 fn space(path: &str) -> FileSpaceSettings {
     File::open(path).unwrap().file_space()
@@ -18,12 +18,12 @@ fn the_strategy_of_a_new_file_is_chosen_and_kept_by_copies() {
     let options = ["--strategy", "page", "--page-size", "8192", "--persist", "--threshold", "10"];
     let description = text(&run(&["dump", "--json", &made(&folder.path().join("made.h5"))]));
     assert_eq!(text(&run_with(&[&["new", new.as_str()][..], &options].concat(), description.as_bytes())), "");
-    let paged = FileSpaceSettings { strategy: SpaceStrategy::Paged, persist: true, threshold: 10, page_size: 8192 };
+    let paged = FileSpaceSettings { strategy: FileSpaceStrategy::Paged, persist: true, threshold: 10, page_size: 8192 };
     assert_eq!(space(&new), paged);
     text(&run(&["copy", &new, &same]));
     assert_eq!(space(&same), paged);
     text(&run(&["copy", &new, &plain, "--strategy", "none"]));
-    assert_eq!(space(&plain).strategy, SpaceStrategy::None);
+    assert_eq!(space(&plain).strategy, FileSpaceStrategy::None);
     let described = text(&run(&["dump", "--json", &new]));
     text(&run_with(&["new", &again], described.as_bytes()));
     assert_eq!(space(&again), paged);

@@ -20,7 +20,7 @@ fn create(store: &MemoryStore, parent: ObjectId, name: &str, spec: DatasetSpec, 
     let id = store.create(&NewObject::linked(parent, &name.into(), &spec.into())).unwrap();
     let chunks = store.dataset(id).unwrap();
     let origin = h5live::model::ChunkCoord::origin(chunks.spec().unwrap().dataspace.rank());
-    chunks.write_whole(&origin, 0, bytes).unwrap();
+    chunks.write_whole_chunk(&origin, 0, bytes).unwrap();
     id
 }
 
@@ -196,7 +196,7 @@ fn elements_that_nobody_wrote_are_hashed_and_not_looked_up() {
     spec.fill.value = FillValue::Value(vec![3]);
     let id = store.create(&NewObject::linked(store.session().root, &"d".into(), &spec.into())).unwrap();
     let written = vec![9; CHUNK as usize];
-    store.dataset(id).unwrap().write_whole(&h5live::model::ChunkCoord::new(&[100]), 0, &written).unwrap();
+    store.dataset(id).unwrap().write_whole_chunk(&h5live::model::ChunkCoord::new(&[100]), 0, &written).unwrap();
     let mut expected = vec![3; 200 << 20];
     expected[100 << 20..101 << 20].copy_from_slice(&written);
     let reads = Cell::new(0);

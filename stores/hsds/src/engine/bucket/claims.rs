@@ -104,8 +104,8 @@ impl PrefixClaims {
         // Who has the lease of the domain has fenced those that had it before.
         let other = find(client, prefix)?.filter(|claim| lease.is_none() || claim.domain != domain);
         let other = other.filter(|_| !how.is_unfenced);
-        let how = LeaseOptions { takes_over: false, ..*how };
-        let taken = other.map(|claim| WriterLease::take(client, &claim.domain, &how)).transpose()?;
+        let how = LeaseOptions { takes_over_unexpired: false, ..*how };
+        let taken = other.map(|claim| WriterLease::acquire(client, &claim.domain, &how)).transpose()?;
         if let Some(lease) = lease {
             let claim = ClaimDocument { domain: domain.to_owned(), session: lease.session_id() };
             client.put(&claim_key(prefix), claim.to_bytes(), &PutCondition::Always)?;
@@ -122,7 +122,7 @@ impl PrefixClaims {
         let Some(taken) = self.0.lock().remove(prefix) else { return Ok(()) };
         let deleted = client.delete(&claim_key(prefix));
         // The domain of a lease that was taken for its objects never came to be, or has a writer of its own.
-        taken.map_or(Ok(()), |lease| lease.delete_unless_domain_exists(client))?;
+        taken.map_or(Ok(()), |lease| lease.release_delete_unless_domain_exists(client))?;
         match deleted {
             Err(error) if error.kind != ObjectErrorKind::NotThere => Err(error.into()),
             _ => Ok(()),

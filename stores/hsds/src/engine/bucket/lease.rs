@@ -42,7 +42,7 @@ pub struct LeaseOptions {
     /// How long it holds without renewal.
     pub ttl: Duration,
     /// Whether it is taken away from a holder that may be alive.
-    pub takes_over: bool,
+    pub takes_over_unexpired: bool,
     /// Whether two writers may write at a time, because the object store cannot exclude them.
     pub is_unfenced: bool,
 }
@@ -75,17 +75,17 @@ struct HeldLease {
 
 /// The key of the lease of a domain.
 pub fn lease_key(domain: &str) -> String {
-    key_in_domain(domain, LEASE_FILE)
+    key_in_domain_folder(domain, LEASE_FILE)
 }
 
 /// The key of an object in the folder of a domain.
-pub fn key_in_domain(domain: &str, name: &str) -> String {
+pub fn key_in_domain_folder(domain: &str, name: &str) -> String {
     if domain.is_empty() { name.to_owned() } else { format!("{domain}/{name}") }
 }
 
 /// The longest time of all attempts of a change of a session whose leases hold so long.
-pub fn limits_for_lease_ttl(limits: &RequestLimits, period: Duration) -> RequestLimits {
-    let part = clamp_lease_ttl(period) / 3;
+pub fn limits_for_lease_ttl(limits: &RequestLimits, ttl: Duration) -> RequestLimits {
+    let part = clamp_lease_ttl(ttl) / 3;
     RequestLimits {
         attempt_timeout: limits.attempt_timeout.min(part),
         retry_timeout: limits.retry_timeout.min(part),
@@ -99,7 +99,7 @@ impl WriterLease {
     /// # Errors
     /// [`HsdsError::Leased`] if a session holds it, [`HsdsError::BadLease`], [`HsdsError::NoConditionalWrites`], and those of the
     /// client.
-    pub fn take(client: &ObjectClient, domain: &str, request: &LeaseOptions) -> Result<Self> {
+    pub fn acquire(client: &ObjectClient, domain: &str, request: &LeaseOptions) -> Result<Self> {
         let client = client.with_limits(limits_for_lease_ttl(client.limits(), request.ttl));
         let taking =
             LeaseTaking { domain: client.object_display_name(domain), key: lease_key(domain), client, request };
@@ -115,7 +115,7 @@ impl WriterLease {
         let lease = WriterLease(state.clone());
         lease.check_conditions()?;
         let thread = std::thread::Builder::new().name("h5live-lease".to_owned()).spawn(move || state.keep());
-        thread.map_err(|source| HsdsError::Medium { key: lease.0.key.clone(), source })?;
+        thread.map_err(|source| HsdsError::Io { key: lease.0.key.clone(), source })?;
         Ok(lease)
     }
 
@@ -130,7 +130,7 @@ impl WriterLease {
         for (condition, refusal) in
             [(PutCondition::Absent, ObjectErrorKind::Exists), (PutCondition::Matches(old), ObjectErrorKind::Changed)]
         {
-            let other = LeaseDocument { renewals: held.document.renewals + 1, ..held.document.clone() };
+            let other = LeaseDocument { renewal_count: held.document.renewal_count + 1, ..held.document.clone() };
             match self.0.client.put(&self.0.key, other.to_bytes(), &condition) {
                 Err(error) if error.kind == refusal => {}
                 Err(error) if error.kind != ObjectErrorKind::Unsupported => return Err(error.into()),
@@ -208,8 +208,11 @@ impl WriterLease {
         }
         self.0.has_ended.notify_all();
         if held.lost_to.is_none() {
-            let released =
-                LeaseDocument { is_released: true, renewals: held.document.renewals + 1, ..held.document.clone() };
+            let released = LeaseDocument {
+                is_released: true,
+                renewal_count: held.document.renewal_count + 1,
+                ..held.document.clone()
+            };
             // Somebody else's lease is left as it is.
             let _ = self.0.client.put(&self.0.key, released.to_bytes(), &self.0.condition(&held));
         }
@@ -245,9 +248,9 @@ impl WriterLease {
     ///
     /// # Errors
     /// As [`WriterLease::release_and_delete_if_created`].
-    pub fn delete_unless_domain_exists(&self, client: &ObjectClient) -> Result<()> {
+    pub fn release_delete_unless_domain_exists(&self, client: &ObjectClient) -> Result<()> {
         let domain = self.0.key.strip_suffix(LEASE_FILE).unwrap_or_default().trim_end_matches('/');
-        match client.head(&key_in_domain(domain, DOMAIN_FILE)) {
+        match client.head(&key_in_domain_folder(domain, DOMAIN_FILE)) {
             Ok(_) => self.release(),
             Err(error) if error.kind == ObjectErrorKind::NotThere => self.delete()?,
             Err(error) => return Err(error.into()),
@@ -322,7 +325,7 @@ impl LeaseState {
     fn renew(&self, held: &mut MutexGuard<'_, HeldLease>) -> Result<()> {
         for _ in 0..MAX_RENEWAL_ROUNDS {
             let begin = Instant::now();
-            let renewed = LeaseDocument { renewals: held.document.renewals + 1, ..held.document.clone() };
+            let renewed = LeaseDocument { renewal_count: held.document.renewal_count + 1, ..held.document.clone() };
             match self.client.put(&self.key, renewed.to_bytes(), &self.condition(held)) {
                 Ok(tag) => {
                     (held.valid_until, held.document, held.tag) = (begin + renewed.ttl, renewed, tag);
@@ -335,7 +338,7 @@ impl LeaseState {
             match self.client.get(&self.key, &GetCondition::Always) {
                 Ok(GetOutcome::Object(found)) => {
                     let lease = self.check_found(held, &found)?;
-                    held.document.renewals = held.document.renewals.max(lease.renewals);
+                    held.document.renewal_count = held.document.renewal_count.max(lease.renewal_count);
                     held.tag = found.meta.tag;
                 }
                 Ok(GetOutcome::NotModified) => {}
@@ -401,7 +404,7 @@ impl LeaseTaking<'_> {
 
     /// Refuses a lease that a session holds.
     fn check_free(&self, domain: &str, found: &ObjectBytes) -> Result<()> {
-        if self.request.takes_over || self.request.is_unfenced {
+        if self.request.takes_over_unexpired || self.request.is_unfenced {
             return Ok(());
         }
         let Some(lease) = LeaseDocument::parse(&found.bytes) else {
@@ -420,7 +423,7 @@ impl LeaseTaking<'_> {
 
     /// The time by the clock of the server, which is that of the lease.
     fn server_time(&self, domain: &str) -> Result<std::time::SystemTime> {
-        let key = key_in_domain(domain, &format!("{CLOCK_PREFIX}{:016x}.json", random()?));
+        let key = key_in_domain_folder(domain, &format!("{CLOCK_PREFIX}{:016x}.json", random()?));
         self.client.put(&key, "{}", &PutCondition::Always)?;
         let found = self.client.head(&key);
         // It says nothing any more.

@@ -23,7 +23,7 @@ pub struct LeaseDocument {
     /// How many sessions have had the lease, with this one.
     pub epoch: u64,
     /// How often this session has renewed it. So each renewal has other bytes, and another tag.
-    pub renewals: u64,
+    pub renewal_count: u64,
     /// How long it holds without renewal.
     pub ttl: Duration,
     /// Whether the holder has ended.
@@ -33,8 +33,8 @@ pub struct LeaseDocument {
 }
 
 /// A time within the bounds of a period.
-pub fn clamp_lease_ttl(period: Duration) -> Duration {
-    period.clamp(PERIOD_BOUNDS.0, PERIOD_BOUNDS.1)
+pub fn clamp_lease_ttl(ttl: Duration) -> Duration {
+    ttl.clamp(PERIOD_BOUNDS.0, PERIOD_BOUNDS.1)
 }
 
 impl LeaseDocument {
@@ -44,7 +44,7 @@ impl LeaseDocument {
             holder: name_of_this_process(),
             session_id: session,
             epoch: 1,
-            renewals: 0,
+            renewal_count: 0,
             ttl: clamp_lease_ttl(period),
             is_released: false,
             has_verified_conditional_writes: false,
@@ -59,7 +59,7 @@ impl LeaseDocument {
             "holder": self.holder,
             "session": format!("{:016x}", self.session_id),
             "epoch": self.epoch,
-            "renewals": self.renewals,
+            "renewals": self.renewal_count,
             "milliseconds": u64::try_from(self.ttl.as_millis()).unwrap_or(u64::MAX),
             "released": self.is_released,
             "hasConditions": self.has_verified_conditional_writes,
@@ -81,7 +81,7 @@ impl LeaseDocument {
             holder: shown.collect(),
             session_id: u64::from_str_radix(text("session")?, 16).ok()?,
             epoch: number("epoch")?,
-            renewals: number("renewals")?,
+            renewal_count: number("renewals")?,
             ttl: clamp_lease_ttl(Duration::from_millis(number("milliseconds")?)),
             is_released: truth("released"),
             has_verified_conditional_writes: truth("hasConditions"),
@@ -107,10 +107,11 @@ mod tests {
     fn a_lease_is_read_as_it_was_written() {
         let mut lease = LeaseDocument::new(0xfedc_ba98_7654_3210, Duration::from_millis(1500));
         assert!(lease.holder.contains(&format!("process {}", std::process::id())), "{}", lease.holder);
-        (lease.epoch, lease.renewals, lease.is_released, lease.has_verified_conditional_writes) = (7, 12, true, true);
+        (lease.epoch, lease.renewal_count, lease.is_released, lease.has_verified_conditional_writes) =
+            (7, 12, true, true);
         assert_eq!(LeaseDocument::parse(&lease.to_bytes()), Some(lease.clone()));
-        lease.renewals += 1;
-        assert_eq!(LeaseDocument::parse(&lease.to_bytes()).map(|lease| lease.renewals), Some(13));
+        lease.renewal_count += 1;
+        assert_eq!(LeaseDocument::parse(&lease.to_bytes()).map(|lease| lease.renewal_count), Some(13));
     }
 
     #[test]

@@ -83,7 +83,7 @@ mod tests {
         observer.observe(ObjectChangeTag::of_etag("1"), &lease.to_bytes(), after(0));
         assert!(observer.is_alive(after(59)) && !observer.is_alive(after(60)));
         assert!(!observer.has_expired());
-        lease.renewals += 1;
+        lease.renewal_count += 1;
         observer.observe(ObjectChangeTag::of_etag("2"), &lease.to_bytes(), after(70));
         assert!(observer.is_alive(after(129)), "it was only slow");
         observer.observe(ObjectChangeTag::of_etag("2"), &lease.to_bytes(), after(100));

@@ -18,7 +18,7 @@ use h5live_objects::{
 use parking_lot::Mutex;
 
 use self::claims::PrefixClaims;
-use self::lease::{WriterLease, key_in_domain, lease_key, limits_for_lease_ttl};
+use self::lease::{WriterLease, key_in_domain_folder, lease_key, limits_for_lease_ttl};
 use self::lease_observer::LeaseObserver;
 use super::{
     ClaimState, DocumentPut, FetchedObject, ListedObject, OBJECTS_FOLDER, ObjectChangeTag, ObjectEngine, ObjectPut,
@@ -48,7 +48,7 @@ pub struct BucketOptions {
 impl Default for BucketOptions {
     fn default() -> Self {
         BucketOptions {
-            lease: LeaseOptions { ttl: Duration::from_secs(60), takes_over: false, is_unfenced: false },
+            lease: LeaseOptions { ttl: Duration::from_secs(60), takes_over_unexpired: false, is_unfenced: false },
             longest_poll_pause: Duration::from_secs(1),
         }
     }
@@ -116,7 +116,7 @@ impl BucketEngine {
         let is_made = matches!(mode, Mode::Create | Mode::CreateNew);
         // Nothing is made where a domain should be and is not.
         let lease = match mode.writes() && (is_made || BucketEngine::has_domain(&client, domain, &counters)?) {
-            true => Some(WriterLease::take(&client, domain, &request.lease)?),
+            true => Some(WriterLease::acquire(&client, domain, &request.lease)?),
             false => None,
         };
         Ok(BucketEngine {
@@ -136,7 +136,7 @@ impl BucketEngine {
 
     fn has_domain(client: &ObjectClient, domain: &str, counters: &RequestCounters) -> Result<bool> {
         counters.wave(&counters.gets, 1);
-        match client.head(&key_in_domain(domain, DOMAIN_FILE)) {
+        match client.head(&key_in_domain_folder(domain, DOMAIN_FILE)) {
             Ok(_) => Ok(true),
             Err(error) if error.kind == ObjectErrorKind::NotThere => Ok(false),
             Err(error) => Err(error.into()),
@@ -218,7 +218,7 @@ impl ObjectEngine for BucketEngine {
             true => Ok(found.bytes.to_vec()),
             false => {
                 let source = std::io::ErrorKind::UnexpectedEof.into();
-                Err(HsdsError::Medium { key: self.client.object_display_name(key), source }.into())
+                Err(HsdsError::Io { key: self.client.object_display_name(key), source }.into())
             }
         }
     }
@@ -235,7 +235,7 @@ impl ObjectEngine for BucketEngine {
     }
 
     fn put_many(&self, puts: Vec<ObjectPut>) -> Result<Vec<ObjectChangeTag>> {
-        self.put_documents(puts.into_iter().map(|object| DocumentPut { object, replaces: None }).collect())
+        self.put_documents(puts.into_iter().map(|object| DocumentPut { object, expected_tag: None }).collect())
     }
 
     fn put_documents(&self, puts: Vec<DocumentPut>) -> Result<Vec<ObjectChangeTag>> {
@@ -247,7 +247,7 @@ impl ObjectEngine for BucketEngine {
         self.counters.wave(&self.counters.puts, puts.len());
         let mut tags: Vec<Option<ObjectChangeTag>> = vec![None; puts.len()];
         let refused = Mutex::new(None);
-        let items = puts.into_iter().map_while(|DocumentPut { object, replaces }| {
+        let items = puts.into_iter().map_while(|DocumentPut { object, expected_tag: replaces }| {
             RequestCounters::add_bytes(&self.counters.bytes_written, object.bytes.len());
             let replaced = replaces.filter(|_| has_conditions).as_ref().and_then(client_tag);
             let condition = replaced.map_or(PutCondition::Always, PutCondition::Matches);
@@ -305,16 +305,16 @@ impl ObjectEngine for BucketEngine {
         Ok(self.client.list(prefix.trim_end_matches('/'), listed)?)
     }
 
-    fn folders(&self, prefix: &str) -> Result<Vec<String>> {
+    fn folder_names(&self, prefix: &str) -> Result<Vec<String>> {
         let mut found = Vec::new();
-        self.for_each_folder(prefix, &mut |name| {
+        self.for_each_folder_name(prefix, &mut |name| {
             found.push(name);
             true
         })?;
         Ok(found)
     }
 
-    fn for_each_folder(&self, prefix: &str, each: &mut dyn FnMut(String) -> bool) -> Result<()> {
+    fn for_each_folder_name(&self, prefix: &str, each: &mut dyn FnMut(String) -> bool) -> Result<()> {
         self.counters.wave(&self.counters.lists, 1);
         let listed = &mut |entry| match entry {
             ListEntry::Prefix(folder) => each(folder.rsplit('/').next().unwrap_or_default().to_owned()),
@@ -323,9 +323,9 @@ impl ObjectEngine for BucketEngine {
         Ok(self.client.list_children(prefix.trim_end_matches('/'), listed)?)
     }
 
-    fn all_domain_keys(&self) -> Result<Vec<String>> {
+    fn all_domain_document_keys(&self) -> Result<Vec<String>> {
         let mut keys = vec![DOMAIN_FILE.to_owned()];
-        for top in self.folders("")?.into_iter().filter(|name| name != OBJECTS_FOLDER) {
+        for top in self.folder_names("")?.into_iter().filter(|name| name != OBJECTS_FOLDER) {
             self.counters.wave(&self.counters.lists, 1);
             self.client.list(&top, &mut |entry| {
                 if let ListEntry::Object { key, .. } = entry
@@ -393,7 +393,7 @@ impl ObjectEngine for BucketEngine {
 
     fn close_after_deletion(&self) -> Result<()> {
         self.claims.release_all(&self.client)?;
-        self.lease.as_ref().map_or(Ok(()), |lease| lease.delete_unless_domain_exists(&self.client))
+        self.lease.as_ref().map_or(Ok(()), |lease| lease.release_delete_unless_domain_exists(&self.client))
     }
 
     fn counts(&self) -> RequestCounts {

@@ -10,7 +10,7 @@ use std::slice;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 
-use h5live_model::{MappedMemory, SharedBytes};
+use h5live_model::{FileBackedBytes, MappedMemory};
 use heed::types::Bytes;
 use heed::{Database, Env, EnvFlags, EnvOpenOptions, MdbError, RoTxn, WithoutTls};
 use parking_lot::Mutex;
@@ -431,10 +431,10 @@ impl ReadTransaction {
     ///
     /// # Errors
     /// [`EngineError`] if the database cannot be read.
-    pub fn share_value_prefix(self: &Arc<Self>, key: &[u8], len: u64) -> Result<Option<SharedBytes>> {
+    pub fn share_value_prefix(self: &Arc<Self>, key: &[u8], len: u64) -> Result<Option<FileBackedBytes>> {
         let value = self.find(key)?.filter(|value| value.len as u64 >= len);
         let value = value.map(|value| MappedValue { len: len as usize, ..value });
-        let shared = |value| SharedBytes::new(Arc::new(MappedBytes { value, _state: self.clone() }));
+        let shared = |value| FileBackedBytes::new(Arc::new(MappedBytes { value, _state: self.clone() }));
         Ok(value.map(shared))
     }
 }

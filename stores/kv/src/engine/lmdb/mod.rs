@@ -22,7 +22,7 @@ use std::sync::{Arc, Weak};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use h5live_model::{FileHolderProcess, Mode, PublishLevel, SharedBytes};
+use h5live_model::{FileBackedBytes, FileHolderProcess, Mode, PublishLevel};
 use h5live_swmr::{LockHandle, LockPolicy};
 use heed::RwTxn;
 use parking_lot::Mutex;
@@ -425,7 +425,7 @@ impl View for LmdbView {
         self.0.scan(range, each)
     }
 
-    fn share_value_prefix(&self, key: &[u8], len: u64) -> Result<Option<SharedBytes>> {
+    fn share_value_prefix(&self, key: &[u8], len: u64) -> Result<Option<FileBackedBytes>> {
         self.0.share_value_prefix(key, len)
     }
 }

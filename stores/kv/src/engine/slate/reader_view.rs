@@ -5,7 +5,7 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use h5live_model::SharedBytes;
+use h5live_model::FileBackedBytes;
 
 use super::scan::{RangeReader, ScanBatch, bounds, scan_options};
 use super::session::SlateSession;
@@ -134,7 +134,7 @@ impl View for ReaderView {
         }
     }
 
-    fn share_value_prefix(&self, _: &[u8], _: u64) -> Result<Option<SharedBytes>> {
+    fn share_value_prefix(&self, _: &[u8], _: u64) -> Result<Option<FileBackedBytes>> {
         Ok(None)
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
-use h5live_model::{PublishLevel, SharedBytes};
+use h5live_model::{FileBackedBytes, PublishLevel};
 use parking_lot::Mutex;
 use slatedb::config::{FlushOptions, FlushType, Settings};
 use slatedb::{CloseReason, Db, DbSnapshot, WalReader, WriteBatch};
@@ -241,7 +241,7 @@ impl View for WriterView {
         Ok(())
     }
 
-    fn share_value_prefix(&self, _: &[u8], _: u64) -> Result<Option<SharedBytes>> {
+    fn share_value_prefix(&self, _: &[u8], _: u64) -> Result<Option<FileBackedBytes>> {
         Ok(None)
     }
 }

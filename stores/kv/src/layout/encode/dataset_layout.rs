@@ -63,7 +63,7 @@ impl Record for EncodedLayout {
                 VIRTUAL => Layout::Virtual(Vec::new()),
                 found => {
                     let rule = "0 (compact), 1 (contiguous), 2 (chunked) or 3 (virtual)";
-                    return Err(w.fault("layout", Fault::Value { found: found.into(), rule }));
+                    return Err(w.fault("layout", Fault::InvalidValue { found: found.into(), rule }));
                 }
             };
         }

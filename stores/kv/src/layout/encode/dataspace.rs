@@ -61,7 +61,7 @@ impl Record for EncodedDataspace {
         let size = w.derived_u8("size of sizes", 8)?;
         let width = Width::new(size).filter(|width| matches!(width.bytes(), 2 | 4 | 8));
         let rule = "2, 4 or 8 bytes";
-        let fault = h5live_format::Fault::Value { found: size.into(), rule };
+        let fault = h5live_format::Fault::InvalidValue { found: size.into(), rule };
         w.set_widths(Widths { length: width.ok_or_else(|| w.fault("size of sizes", fault))?, ..outer });
         // What cannot be encoded fails below, with the name of the field.
         let extent = if w.is_decoding() { 0 } else { encoded_len(&self.space, w.widths()).unwrap_or(0) };

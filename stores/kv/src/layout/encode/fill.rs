@@ -71,7 +71,7 @@ impl EncodedFill {
             3 => Some(AllocationTime::Incremental),
             found => {
                 let rule = "0 (default), 1 (early), 2 (late) or 3 (incremental)";
-                return Err(w.fault("allocation time", Fault::Value { found: found.into(), rule }));
+                return Err(w.fault("allocation time", Fault::InvalidValue { found: found.into(), rule }));
             }
         };
         let time = match self.time {
@@ -85,7 +85,7 @@ impl EncodedFill {
             2 => FillTime::IfSet,
             found => {
                 let rule = "0 (allocation), 1 (never) or 2 (if set)";
-                return Err(w.fault("fill time", Fault::Value { found: found.into(), rule }));
+                return Err(w.fault("fill time", Fault::InvalidValue { found: found.into(), rule }));
             }
         };
         Ok(())

@@ -56,7 +56,7 @@ impl GroupCreationProperties {
             3 => CreationOrder::Indexed,
             found => {
                 let rule = "0, 1 (tracked) or 3 (tracked and indexed)";
-                return Err(w.fault("creation order", Fault::Value { found: found.into(), rule }));
+                return Err(w.fault("creation order", Fault::InvalidValue { found: found.into(), rule }));
             }
         };
         Ok(())

@@ -77,7 +77,7 @@ impl ObjectCreationProperties {
             0x0c => CreationOrder::Indexed,
             _ => {
                 let rule = "only the flags 4, 8 and 32 are properties, and an indexed order is tracked";
-                return Err(w.fault("header flags", Fault::Value { found: flags.into(), rule }));
+                return Err(w.fault("header flags", Fault::InvalidValue { found: flags.into(), rule }));
             }
         };
         Ok(())
@@ -88,7 +88,7 @@ impl ObjectCreationProperties {
 fn wire_phase_change(w: &mut impl Wire, value: &mut u16) -> WireResult<()> {
     let mut wide = u32::from(*value);
     wire_unsigned(w, "phase change", &mut wide)?;
-    let fault = Fault::Value { found: wide.into(), rule: "at most 65535" };
+    let fault = Fault::InvalidValue { found: wide.into(), rule: "at most 65535" };
     *value = u16::try_from(wide).map_err(|_| w.fault("phase change", fault))?;
     Ok(())
 }

@@ -21,7 +21,7 @@ impl Record for EncodedFilter {
 
     fn wire(&mut self, w: &mut impl Wire) -> WireResult<()> {
         let id = w.derived_uint("filter number", Width::FOUR, self.0.id.into())?;
-        let fault = Fault::Value { found: id, rule: "at most 65535" };
+        let fault = Fault::InvalidValue { found: id, rule: "at most 65535" };
         self.0.id = u16::try_from(id).map_err(|_| w.fault("filter number", fault))?;
         let flags = w.derived_uint("flags", Width::FOUR, if self.0.optional { OPTIONAL.into() } else { 0 })?;
         w.require("flags", flags <= OPTIONAL.into(), flags, "only the flag 1 exists")?;

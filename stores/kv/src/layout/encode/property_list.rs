@@ -64,7 +64,7 @@ impl<P: PropertyClass> Record for PropertyList<P> {
             }
             let known = P::LEVELS.iter().flat_map(|level| level.iter()).find(|known| name == **known);
             let rule = "a property of the class";
-            let fault = Fault::Value { found: name.as_bytes().len() as u64, rule };
+            let fault = Fault::InvalidValue { found: name.as_bytes().len() as u64, rule };
             self.0.wire_value(known.ok_or_else(|| w.fault("property", fault))?, w)?;
         }
     }
@@ -94,7 +94,7 @@ fn name_hash(name: &str) -> u32 {
 /// A number in as few bytes as it needs, after the number of these bytes.
 pub(super) fn wire_sized(w: &mut impl Wire, field: &'static str, value: &mut u64) -> WireResult<()> {
     let bytes = w.derived_u8(field, Width::for_value(*value).bytes() as u8)?;
-    let fault = Fault::Value { found: bytes.into(), rule: "a number has 1 to 8 bytes" };
+    let fault = Fault::InvalidValue { found: bytes.into(), rule: "a number has 1 to 8 bytes" };
     let width = Width::new(bytes).ok_or_else(|| w.fault(field, fault))?;
     w.uint(field, width, value)
 }
