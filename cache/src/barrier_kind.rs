@@ -14,7 +14,7 @@ pub enum BarrierKind {
     /// The changes in place, before their redo record is retired.
     InPlaceChanges,
     /// In files whose readers go by generations: the generation at the new end of file, before that is announced.
-    NewEndGeneration,
+    GenerationAtNewEof,
 }
 
 impl BarrierKind {

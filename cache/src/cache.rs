@@ -51,7 +51,7 @@ pub struct CacheOptions {
     /// The base address, in bytes from the start of the file: pages and sectors are counted from there.
     pub base_addr: u64,
     /// Whether each flush has barriers: it writes new data first, then a barrier, and then changes structures that the
-    /// file leads to. So after a power failure everything of an earlier flush that was followed by [`Cache::sync`] is
+    /// file leads to. So after a power failure everything of an earlier flush that was followed by [`Cache::sync_flushed`] is
     /// there, and no file is shorter than announced. A flush writes its changes in place first to a
     /// [`RedoRecord`](h5live_format::RedoRecord). So a later flush is there as a whole, once the record was replayed,
     /// or not at all.
@@ -227,7 +227,7 @@ impl Cache {
     ///
     /// # Errors
     /// [`Error::MemoryAllocation`].
-    pub fn check_memory_limit(&self, at: Addr, len: u64) -> Result<()> {
+    pub fn check_memory_allocation(&self, at: Addr, len: u64) -> Result<()> {
         let checked = self.options.max_allocation.check(len);
         checked.map(drop).map_err(|source| Error::MemoryAllocation { at, source })
     }
@@ -257,7 +257,7 @@ impl Cache {
             let len = end.saturating_sub(start).min(len as u64);
             self.options.max_allocation.zeroed(len).map_err(|source| Error::MemoryAllocation { at, source })?
         };
-        let found = self.read_uncached_into(at, &mut bytes)?.len();
+        let found = self.read_uncached_to_eof_into(at, &mut bytes)?.len();
         bytes.truncate(found);
         Ok(bytes)
     }
@@ -267,7 +267,7 @@ impl Cache {
     /// # Errors
     /// As [`Cache::read_uncached_to_eof`].
     #[inline]
-    pub fn read_uncached_into<'a>(&self, at: Addr, into: &'a mut [u8]) -> Result<&'a [u8]> {
+    pub fn read_uncached_to_eof_into<'a>(&self, at: Addr, into: &'a mut [u8]) -> Result<&'a [u8]> {
         let (start, wanted) = (at.get().ok_or(Error::UndefinedAddr)?, into.len() as u64);
         let found = self.storage.read_at(into, start).map_err(Error::io(StorageAction::Read, start, wanted))?;
         add_to_counter(&self.counters.bytes_read, found as u64);
@@ -276,7 +276,7 @@ impl Cache {
 
     pub(crate) fn read_exact(&self, at: Addr, into: &mut [u8]) -> Result<()> {
         let wanted = into.len() as u64;
-        let found = self.read_uncached_into(at, into)?.len() as u64;
+        let found = self.read_uncached_to_eof_into(at, into)?.len() as u64;
         if found < wanted { Err(Error::PastEnd { at, wanted, found }) } else { Ok(()) }
     }
 
@@ -311,14 +311,14 @@ impl Cache {
     ///
     /// # Errors
     /// As [`Cache::write_superblock`].
-    pub fn preextend_superblock_eof(&self, bytes_ahead: u64) -> Result<()> {
+    pub fn preextend_file_and_eof(&self, bytes_ahead: u64) -> Result<()> {
         let _inside = enter_scope(self, ReentryScope::Flush, &[ReentryScope::Operation, ReentryScope::Flush]);
         let _only = self.flush_lock.lock();
         let end = self.space.allocated_end().saturating_add(bytes_ahead).max(self.space.superblock_eof());
         self.space.ensure_len(end, &*self.storage)?;
         if self.has_barriers() {
             // The file must not be shorter than announced after a power failure either.
-            self.sync()?;
+            self.sync_flushed()?;
         }
         self.write_superblock_with_eof(end)
     }
@@ -357,7 +357,7 @@ impl Cache {
     ///
     /// # Errors
     /// [`Error::Io`].
-    pub fn sync(&self) -> Result<()> {
+    pub fn sync_flushed(&self) -> Result<()> {
         let flushed = self.space.flush_mark();
         self.storage.sync().map_err(Error::io(StorageAction::Sync, 0, 0))?;
         self.space.end_sync(flushed);
@@ -368,7 +368,7 @@ impl Cache {
     /// `durable`, everything outlasts a power failure, the file being valid at each moment.
     ///
     /// # Errors
-    /// [`Error::Dirty`] if not everything has been flushed; [`Error::Io`], [`Error::Encode`], [`Error::ReadOnly`].
+    /// [`Error::UnflushedEntries`] if not everything has been flushed; [`Error::Io`], [`Error::Encode`], [`Error::ReadOnly`].
     pub fn finalize_and_truncate(&self, durable: bool) -> Result<()> {
         self.finish(durable, true)
     }
@@ -396,12 +396,12 @@ impl Cache {
         let _only = self.flush_lock.lock();
         let dirty = self.shared_graph.graph.lock().dirty_count();
         if dirty > 0 {
-            return Err(Error::Dirty(dirty));
+            return Err(Error::UnflushedEntries(dirty));
         }
         if cuts {
-            self.space.trim_free_tail();
+            self.space.shrink_allocated_end();
         }
-        let sync = || if durable { self.sync() } else { Ok(()) };
+        let sync = || if durable { self.sync_flushed() } else { Ok(()) };
         let end = self.space.allocated_end();
         self.space.ensure_len(end, &*self.storage)?;
         sync()?;

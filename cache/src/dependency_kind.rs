@@ -24,7 +24,7 @@ pub enum DependencyKind {
     /// A v2 B-tree header points to its root node.
     BTree2Root,
     /// A v2 B-tree header leads to a node by way of others, which are only reached through it.
-    BTree2Node,
+    BTree2HeaderToNode,
     /// A record of a v2 B-tree, to whose header it belongs, points to a chunk, whose proxy is the child.
     BTree2Chunk,
     /// An extensible array's header points to its index block.

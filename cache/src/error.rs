@@ -36,7 +36,7 @@ pub enum Error {
     },
     /// The storage is shorter than this cache has made it.
     #[error("the file was cut meanwhile: {len} bytes of {known} are there")]
-    Truncated {
+    FileTruncated {
         /// Bytes that are there, from the base address on.
         len: u64,
         /// Bytes that were there.
@@ -60,7 +60,7 @@ pub enum Error {
     },
     /// Two places in the file claim the same address for structures of different types.
     #[error("{at} is known as another structure: {}, and not {}", structure_name(.cached), structure_name(.wanted))]
-    WrongType {
+    WrongEntryType {
         /// The address.
         at: Addr,
         /// The type of the cached entry.
@@ -86,7 +86,7 @@ pub enum Error {
     },
     /// The file's end cannot be settled while entries or raw data are dirty.
     #[error("{0} entries are not flushed")]
-    Dirty(usize),
+    UnflushedEntries(usize),
     /// There is no memory for a length that the file states.
     #[error("no memory for what is at {at}")]
     MemoryAllocation {
@@ -194,7 +194,7 @@ mod tests {
     #[test]
     fn messages_name_structures_in_plain_words() {
         let at = Addr::new(16);
-        let wrong = Error::WrongType { at, cached: "h5live_format::FixedArrayHeader", wanted: "a::Node<b::Name>" };
+        let wrong = Error::WrongEntryType { at, cached: "h5live_format::FixedArrayHeader", wanted: "a::Node<b::Name>" };
         let text = wrong.to_string();
         assert!(text.ends_with("is known as another structure: fixed array header, and not node"), "{text}");
         let text = StorageAction::WriteEntry("h5live_format::object_header::FirstHeaderChunk").to_string();

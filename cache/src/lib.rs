@@ -44,11 +44,11 @@ pub use error::{DependencyCycle, Error, Result, StorageAction};
 pub use metadata::{EntryPatch, FlushScope, FlushStep, ImageRange, PendingFlush, UnpublishedChunkData};
 #[doc(hidden)]
 pub use mutant::CacheMutant;
-pub use raw_data::{MAX_ATOMIC_READ_BYTES, RawWrite, ReplacedBytesVisibility};
-pub use space::{FreeEpoch, FreeList, QuarantinedSpace, RawReadGuard, ReusePolicy, Space, SpaceKind};
+pub use raw_data::{ATOMIC_READ_WINDOW_BYTES, RawWrite, ReplacedBytesVisibility};
+pub use space::{FreeEpoch, FreeList, QuarantineStats, RawReadGuard, ReusePolicy, Space, SpaceKind};
 pub use storage::{
     BaseOffsetStorage, BatchReadHints, FaultyStorage, FileStorage, InjectedFailure, MemoryStorage, StorageOp,
 };
 #[cfg(target_os = "linux")]
 pub use storage::{FileLeaseKind, probe_lease};
-pub use storage::{MultiFileStorage, RecordingStorage, RedoOverlay, StaticOverlay, Storage, replay_operations};
+pub use storage::{ReadOnlyMultiFileStorage, RecordingStorage, RedoOverlay, StaticOverlay, Storage, replay_operations};

@@ -64,7 +64,7 @@ impl Cache {
     /// must not load other entries: two that load each other would wait for ever.
     ///
     /// # Errors
-    /// The error of `read`, after which the entry is not cached; [`Error::WrongType`] if the address is cached as
+    /// The error of `read`, after which the entry is not cached; [`Error::WrongEntryType`] if the address is cached as
     /// another type.
     pub fn load<T: Entry, E: From<Error>>(
         &self,
@@ -176,7 +176,7 @@ impl Cache {
     /// The entry at `addr`, if it is cached, and not [doubted](Cache::revalidate_owner_on_load).
     ///
     /// # Errors
-    /// [`Error::WrongType`] if it is of another type.
+    /// [`Error::WrongEntryType`] if it is of another type.
     pub fn get_cached<T: Entry>(&self, addr: Addr) -> Result<Option<Handle<T>>, Error> {
         let good =
             self.shard_of(addr).get_slot(addr).filter(|slot| self.is_valid_for(&**slot, slot.entry_header().owner));
@@ -250,7 +250,7 @@ impl Cache {
 
     /// As [`Cache::revalidate_owner_on_load`] if the header of `owner` is cached, and as [`Cache::evict_owner`] otherwise: of
     /// objects that are looked at once, nothing is kept.
-    pub fn revalidate_or_evict_owner(&self, owner: Owner) {
+    pub fn evict_or_revalidate_on_load(&self, owner: Owner) {
         match self.shard_of(owner.header()).get_slot(owner.header()) {
             Some(_) => self.revalidate_owner_on_load(owner),
             None => self.evict_owner(owner),
@@ -283,7 +283,7 @@ impl Cache {
     /// Makes `parent` wait for `child`: while the child, or anything below it, is dirty, the parent is not written. A
     /// parent stays in memory.
     ///
-    /// The edge lasts until [`Cache::remove_dependency`], or until the child is removed or evicted (a clean child may
+    /// The edge lasts until [`Cache::remove_dependencies`], or until the child is removed or evicted (a clean child may
     /// be evicted at any time). So an operation that changes an entry adds, in the same operation, all edges on the way
     /// from it to the topmost entry that must wait. Adding an edge again costs little.
     ///
@@ -321,7 +321,7 @@ impl Cache {
     ///
     /// # Errors
     /// As [`Cache::add_dependency`].
-    pub fn add_dependency_to_first_write<P, C>(
+    pub fn add_dependency_until_first_write<P, C>(
         &self,
         parent: &P,
         child: &C,
@@ -353,7 +353,7 @@ impl Cache {
     }
 
     /// Removes the flush dependencies between `parent` and `child`, if there are any.
-    pub fn remove_dependency<P: DependencyNode + ?Sized, C: DependencyNode + ?Sized>(&self, parent: &P, child: &C) {
+    pub fn remove_dependencies<P: DependencyNode + ?Sized, C: DependencyNode + ?Sized>(&self, parent: &P, child: &C) {
         self.shared_graph.graph.lock().remove_edges(parent.id(), child.id());
     }
 
@@ -381,7 +381,7 @@ impl Cache {
     }
 
     /// Bytes in memory of all cached entries.
-    pub fn memory_bytes(&self) -> usize {
+    pub fn metadata_memory_bytes(&self) -> usize {
         self.shards.iter().map(EntryShard::memory_bytes).sum()
     }
 
@@ -421,7 +421,7 @@ fn downcast_handle<T: Entry>(at: Addr, slot: Arc<dyn AnySlot>) -> Result<Handle<
             handle.entry_header().mark_used();
             Ok(handle)
         }
-        Err(cached) => Err(Error::WrongType { at, cached, wanted: std::any::type_name::<T>() }),
+        Err(cached) => Err(Error::WrongEntryType { at, cached, wanted: std::any::type_name::<T>() }),
     }
 }
 

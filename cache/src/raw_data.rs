@@ -30,7 +30,7 @@ use crate::{
 
 /// While raw data is changed in place, a reader sees this many bytes either old or new, if it reads them at once and
 /// they begin at a multiple of this number from the start of the data.
-pub const MAX_ATOMIC_READ_BYTES: usize = 8 << 20;
+pub const ATOMIC_READ_WINDOW_BYTES: usize = 8 << 20;
 
 /// Adjacent pieces are written in one call of at most this many bytes...
 const MAX_MERGED_WRITE_BYTES: usize = 4 << 20;
@@ -53,11 +53,11 @@ impl Cache {
     /// Returns the chunk's proxy. The same operation must make everything that points to the chunk wait for the proxy,
     /// by [`Cache::add_dependency`].
     pub fn enqueue_raw_write(&self, owner: Owner, chunk: Addr, offset: u64, bytes: Vec<u8>) -> ChunkProxy {
-        self.enqueue_raw_with_visibility(owner, chunk, (offset, bytes), ReplacedBytesVisibility::BeyondExtent)
+        self.enqueue_raw_write_with_visibility(owner, chunk, (offset, bytes), ReplacedBytesVisibility::BeyondExtent)
     }
 
     /// As [`Cache::enqueue_raw_write`]. `replaced_bytes` says whether readers can see the bytes that are replaced.
-    pub fn enqueue_raw_with_visibility(
+    pub fn enqueue_raw_write_with_visibility(
         &self,
         owner: Owner,
         chunk: Addr,
@@ -70,7 +70,7 @@ impl Cache {
         })
     }
 
-    /// As [`Cache::enqueue_raw_with_visibility`], for a chunk to which the file leads, and any number of `parts` of it, a
+    /// As [`Cache::enqueue_raw_write_with_visibility`], for a chunk to which the file leads, and any number of `parts` of it, a
     /// later one over the earlier ones. If the next flush must be atomic ([`Cache::make_next_flush_atomic`]), the write is
     /// part of it, unless the bytes are too many.
     pub fn enqueue_chunk_overwrite<'a>(
@@ -94,17 +94,23 @@ impl Cache {
     ///
     /// # Errors
     /// [`Error::Io`]; any part of the bytes may have been written then.
-    pub fn write_new_raw(&self, owner: Owner, chunk: Addr, offset: u64, bytes: &[u8]) -> Result<Option<ChunkProxy>> {
+    pub fn write_or_enqueue_new_raw(
+        &self,
+        owner: Owner,
+        chunk: Addr,
+        offset: u64,
+        bytes: &[u8],
+    ) -> Result<Option<ChunkProxy>> {
         let start = defined(chunk.get().and_then(|at| at.checked_add(offset)))?;
         let end = start.saturating_add(bytes.len() as u64);
         let no_redo_past_eof = (end > self.space.superblock_eof()).then(|| self.redo_state.past_eof_lock.read());
         if no_redo_past_eof.is_some() && self.generation().is_some() {
             // Readers look there until a flush has announced a new end.
-            return Ok(Some(self.enqueue_raw_with_visibility(
+            return Ok(Some(self.enqueue_raw_write_with_visibility(
                 owner,
                 chunk,
                 (offset, bytes.to_vec()),
-                ReplacedBytesVisibility::Unreachable,
+                ReplacedBytesVisibility::NotYetReachable,
             )));
         }
         let (is_small, mut is_much) = (bytes.len() <= self.options.max_buffered_piece_bytes, false);
@@ -126,7 +132,7 @@ impl Cache {
                     state,
                     || self.new_proxy(owner, chunk),
                     [(offset, Cow::Borrowed(bytes))],
-                    ReplacedBytesVisibility::Unreachable,
+                    ReplacedBytesVisibility::NotYetReachable,
                 ))
             })
         };
@@ -200,7 +206,7 @@ impl Cache {
             let found = self.storage.read_at(gap, start).map_err(Error::io(StorageAction::Read, start, len))?;
             add_to_counter(&self.counters.bytes_read, found as u64);
             let rest = gap.get_mut(found..).unwrap_or_default();
-            if !rest.is_empty() && start.saturating_add(found as u64) < self.space.known_storage_len() {
+            if !rest.is_empty() && start.saturating_add(found as u64) < self.space.min_storage_len() {
                 return Err(Error::PastEnd { at, wanted: len, found: found as u64 });
             }
             rest.fill(0);

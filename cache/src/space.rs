@@ -19,7 +19,7 @@ pub(crate) use self::quarantine::FlushMark;
 use self::quarantine::Quarantine;
 pub use self::raw_reads::RawReadGuard;
 use self::raw_reads::{FreesAwaitingReads, RawReads};
-pub use self::reuse_policy::{QuarantinedSpace, ReusePolicy};
+pub use self::reuse_policy::{QuarantineStats, ReusePolicy};
 pub use self::space_kind::SpaceKind;
 use self::space_kind::{FreedSection, METADATA_ALIGNMENT, OS_PAGE_BYTES};
 use crate::{
@@ -230,7 +230,7 @@ impl Space {
 
     /// The index has ceased to lead to a place of raw data. Call it before the bytes there are discarded.
     pub(crate) fn note_raw_move(&self) {
-        self.raw_reads.count_chunk_move();
+        self.raw_reads.note_chunk_freed();
     }
 
     /// Bytes of raw data that waited to be written have gone.
@@ -266,14 +266,14 @@ impl Space {
     }
 
     /// Bytes that were freed and wait for a flush.
-    pub fn bytes_awaiting_flush(&self) -> u64 {
-        self.state.lock().quarantine.bytes_awaiting_flush()
+    pub fn freed_bytes_awaiting_flush(&self) -> u64 {
+        self.state.lock().quarantine.freed_bytes_awaiting_flush()
     }
 
     /// The sections that were freed and wait for a flush of everything, in the order in which they were freed: first
     /// byte and length (bytes).
-    pub fn sections_awaiting_full_flush(&self) -> Vec<(u64, u64)> {
-        self.state.lock().quarantine.sections_awaiting_full_flush().map(|(at, len, _)| (at, len)).collect()
+    pub fn freed_sections_awaiting_full_flush(&self) -> Vec<(u64, u64)> {
+        self.state.lock().quarantine.freed_sections_awaiting_full_flush().map(|(at, len, _)| (at, len)).collect()
     }
 
     /// From now on the file has pages of `page` bytes. Structures and raw data are in different pages, and nothing
@@ -281,7 +281,7 @@ impl Space {
     ///
     /// # Errors
     /// [`Error::AddressSpaceFull`] if addresses do not reach to the end of the last page.
-    pub fn set_page_size(&self, page: u64) -> Result<()> {
+    pub fn set_page_size_and_align_end(&self, page: u64) -> Result<()> {
         let state = &mut *self.state.lock();
         let end = state.free.set_page_size_and_align_end(page, state.end).filter(|end| *end < state.max_addr);
         state.end = end.ok_or(Error::AddressSpaceFull { wanted: page, end: state.end, limit: state.max_addr })?;
@@ -301,7 +301,7 @@ impl Space {
 
     /// As [`Space::adopt_free_range`], when nobody has had the file open for a moment since: it rests for a moment only,
     /// for readers that have the file open only while they read a part of it.
-    pub fn adopt_range_without_readers(&self, at: u64, len: u64, kind: SpaceKind) {
+    pub fn adopt_free_range_without_readers(&self, at: u64, len: u64, kind: SpaceKind) {
         let state = &mut *self.state.lock();
         if state.contains_range(at, len) {
             state.quarantine.begin_min_grace(vec![(at, len, kind)], self.clock.now());
@@ -331,10 +331,10 @@ impl Space {
     }
 
     /// The file ends where the last allocated space does.
-    pub fn trim_free_tail(&self) {
+    pub fn shrink_allocated_end(&self) {
         let state = &mut *self.state.lock();
         state.reclaim_expired(&self.clock, &self.raw_reads);
-        state.end = state.free.shrink_end(state.end);
+        state.end = state.free.remove_free_tail(state.end);
     }
 
     /// Now.
@@ -346,7 +346,7 @@ impl Space {
     /// else has the file open now. Then no reader can have a pointer there, and a process that opens the file later finds
     /// none. Nothing comes to rest meanwhile. The answer is not asked for while little rests, nor each time after "no",
     /// unless `space_needed_now`.
-    pub fn reclaim_if_exclusive(&self, space_needed_now: bool, not_open_elsewhere: impl FnOnce() -> bool) {
+    pub fn begin_min_grace_if_exclusive(&self, space_needed_now: bool, not_open_elsewhere: impl FnOnce() -> bool) {
         let state = &mut *self.state.lock();
         let min_bytes = if space_needed_now { 1 } else { MIN_RECLAIM_QUERY_BYTES };
         if !state.quarantine.has_awaiting_no_readers(min_bytes, state.wants_epochs) {
@@ -363,7 +363,7 @@ impl Space {
     }
 
     /// The session ends, and nobody else has the file open: what rests is free.
-    pub fn release_all_quarantined(&self) {
+    pub fn release_all_unreachable(&self) {
         let state = &mut *self.state.lock();
         state.rest_unread(&self.clock);
         let free = state.quarantine.release_all_in_grace();
@@ -376,10 +376,10 @@ impl Space {
     }
 
     /// What rests now.
-    pub fn quarantined_space(&self) -> QuarantinedSpace {
+    pub fn quarantine_stats(&self) -> QuarantineStats {
         let state = &mut *self.state.lock();
         state.reclaim_expired(&self.clock, &self.raw_reads);
-        QuarantinedSpace {
+        QuarantineStats {
             unreachable_bytes: state.quarantine.unreachable_bytes(),
             abandoned_bytes: state.quarantine.abandoned_bytes(),
             policy: state.quarantine.policy(),
@@ -421,7 +421,7 @@ impl Space {
     }
 
     /// Least bytes of the storage (from the base address), unless another program has truncated it.
-    pub fn known_storage_len(&self) -> u64 {
+    pub fn min_storage_len(&self) -> u64 {
         let length = *self.length.lock();
         length.unwrap_or_else(|| self.superblock_eof())
     }
@@ -497,7 +497,7 @@ impl Space {
     /// unless this was done for a small write that ends at `end`. Nobody gets that space meanwhile. Returns the number
     /// of bytes written. An error of the storage shows up when data is written there.
     pub(crate) fn prefill(&self, end: u64, storage: &dyn Storage) -> u64 {
-        let wanted = storage.prefill_bytes().min(ZEROS.len());
+        let wanted = storage.preferred_prefill_len().min(ZEROS.len());
         if wanted == 0 || end <= self.state.lock().zero_filled_end {
             return 0;
         }
@@ -576,7 +576,7 @@ impl Space {
 /// bytes.
 fn check_not_truncated(storage: &dyn Storage, known: u64) -> Result<()> {
     let len = storage.len().map_err(Error::io(StorageAction::QueryLength, 0, 0))?;
-    if len < known { Err(Error::Truncated { len, known }) } else { Ok(()) }
+    if len < known { Err(Error::FileTruncated { len, known }) } else { Ok(()) }
 }
 
 #[cfg(all(test, not(loom)))]

@@ -22,7 +22,7 @@ use h5live_model::FileBackedBytes;
 pub use faulty_storage::{FaultyStorage, InjectedFailure};
 pub use file::FileStorage;
 pub use memory::MemoryStorage;
-pub use multi_file_storage::MultiFileStorage;
+pub use multi_file_storage::ReadOnlyMultiFileStorage;
 #[cfg(target_os = "linux")]
 pub use os::{FileLeaseKind, probe_lease};
 pub use recording_storage::{RecordingStorage, StorageOp, replay_operations};
@@ -81,16 +81,16 @@ pub trait Storage: Send + Sync + fmt::Debug {
 
     /// Writes a short piece over bytes that are there, with less effort than [`Storage::write_at`], if the medium has
     /// such a way; `false` if it has not done so: any part of `bytes` may have been written then.
-    fn store_mapped(&self, bytes: &[u8], at: u64) -> bool {
+    fn try_store_mapped(&self, bytes: &[u8], at: u64) -> bool {
         let _ = (bytes, at);
         false
     }
 
     /// Makes the bytes from `at` on, which lie within one page of memory, what `image` says, of which only the part
-    /// `changed` is not there already: as [`Storage::store_mapped`], but who reads or is left when this process ends
+    /// `changed` is not there already: as [`Storage::try_store_mapped`], but who reads or is left when this process ends
     /// finds all of it that was stored before, and of `changed` all or nothing if nobody reads meanwhile; `false` if it
     /// is still to be written.
-    fn store_atomic(&self, image: &[u8], changed: Range<usize>, at: u64) -> bool {
+    fn try_store_crash_atomic(&self, image: &[u8], changed: Range<usize>, at: u64) -> bool {
         let _ = (image, changed, at);
         false
     }
@@ -132,7 +132,7 @@ pub trait Storage: Send + Sync + fmt::Debug {
 
     /// Bytes of zeros that are best written behind the last data before small writes follow there, because the medium
     /// takes new space more slowly than it takes writes over what it has; 0 where that makes no difference.
-    fn prefill_bytes(&self) -> usize {
+    fn preferred_prefill_len(&self) -> usize {
         0
     }
 
@@ -164,7 +164,7 @@ pub trait Storage: Send + Sync + fmt::Debug {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BatchReadHints {
     /// Reads that are best under way at a time.
-    pub in_flight: usize,
+    pub preferred_reads_in_flight: usize,
     /// Bytes between two ranges that are better read than left out.
     pub max_gap_bytes: u64,
 }
@@ -215,12 +215,12 @@ impl<S: Storage + ?Sized> Storage for Arc<S> {
         (**self).write_at(bytes, at)
     }
 
-    fn store_mapped(&self, bytes: &[u8], at: u64) -> bool {
-        (**self).store_mapped(bytes, at)
+    fn try_store_mapped(&self, bytes: &[u8], at: u64) -> bool {
+        (**self).try_store_mapped(bytes, at)
     }
 
-    fn store_atomic(&self, image: &[u8], changed: Range<usize>, at: u64) -> bool {
-        (**self).store_atomic(image, changed, at)
+    fn try_store_crash_atomic(&self, image: &[u8], changed: Range<usize>, at: u64) -> bool {
+        (**self).try_store_crash_atomic(image, changed, at)
     }
 
     fn len(&self) -> io::Result<u64> {
@@ -239,8 +239,8 @@ impl<S: Storage + ?Sized> Storage for Arc<S> {
         (**self).map(at, len)
     }
 
-    fn prefill_bytes(&self) -> usize {
-        (**self).prefill_bytes()
+    fn preferred_prefill_len(&self) -> usize {
+        (**self).preferred_prefill_len()
     }
 
     fn reserve(&self, at: u64, len: u64) -> io::Result<()> {
@@ -308,12 +308,12 @@ impl<S: Storage> Storage for BaseOffsetStorage<S> {
         self.storage.write_at(bytes, self.absolute(at)?)
     }
 
-    fn store_mapped(&self, bytes: &[u8], at: u64) -> bool {
-        self.absolute(at).is_ok_and(|at| self.storage.store_mapped(bytes, at))
+    fn try_store_mapped(&self, bytes: &[u8], at: u64) -> bool {
+        self.absolute(at).is_ok_and(|at| self.storage.try_store_mapped(bytes, at))
     }
 
-    fn store_atomic(&self, image: &[u8], changed: Range<usize>, at: u64) -> bool {
-        self.absolute(at).is_ok_and(|at| self.storage.store_atomic(image, changed, at))
+    fn try_store_crash_atomic(&self, image: &[u8], changed: Range<usize>, at: u64) -> bool {
+        self.absolute(at).is_ok_and(|at| self.storage.try_store_crash_atomic(image, changed, at))
     }
 
     fn len(&self) -> io::Result<u64> {
@@ -332,8 +332,8 @@ impl<S: Storage> Storage for BaseOffsetStorage<S> {
         self.storage.map(self.absolute(at)?, len)
     }
 
-    fn prefill_bytes(&self) -> usize {
-        self.storage.prefill_bytes()
+    fn preferred_prefill_len(&self) -> usize {
+        self.storage.preferred_prefill_len()
     }
 
     fn reserve(&self, at: u64, len: u64) -> io::Result<()> {

@@ -80,7 +80,7 @@ enum Act {
 fn act() -> impl Strategy<Value = Act> {
     let i = || 0usize..12;
     let failure = prop_oneof![
-        Just(InjectedFailure::Full),
+        Just(InjectedFailure::StorageFull),
         Just(InjectedFailure::Broken),
         (0usize..40).prop_map(InjectedFailure::PartialWrite)
     ];
@@ -204,7 +204,7 @@ impl Model {
                 Some(parent) => Box::new(self.load(*parent)),
                 None => Box::new(self.proxies[up]),
             };
-            self.cache.add_dependency(&*parent, child, DependencyKind::BTree2Node).unwrap();
+            self.cache.add_dependency(&*parent, child, DependencyKind::BTree2HeaderToNode).unwrap();
             self.declare_above(*up, &*parent);
         }
     }
@@ -229,7 +229,7 @@ impl Model {
         let (at, now) = &mut self.chunks[chunk];
         let bytes: Vec<u8> = (0..len).map(|n| (version as u8).wrapping_mul(31).wrapping_add(n)).collect();
         let proxy = if through {
-            match self.cache.write_new_raw(owner(0), *at, offset.into(), &bytes) {
+            match self.cache.write_or_enqueue_new_raw(owner(0), *at, offset.into(), &bytes) {
                 Ok(proxy) => proxy,
                 // Any part may have been written: make the model certain again.
                 Err(_) => Some(self.cache.enqueue_raw_write(owner(0), *at, offset.into(), bytes.clone())),
@@ -268,18 +268,18 @@ impl Model {
                 let handle = self.update(child);
                 let above = self.update(parent);
                 let cyclic = self.is_below(up, down);
-                let joined = self.cache.add_dependency(&above, &handle, DependencyKind::BTree2Node);
+                let joined = self.cache.add_dependency(&above, &handle, DependencyKind::BTree2HeaderToNode);
                 // The cache forgets edges of clean entries that were evicted: it may miss a circle, never invent one.
                 assert!(cyclic || joined.is_ok(), "an edge was refused without reason");
                 if joined.is_ok() && cyclic {
-                    self.cache.remove_dependency(&above, &handle);
+                    self.cache.remove_dependencies(&above, &handle);
                 } else if joined.is_ok() {
                     self.edges.insert((down, up));
                 }
             }
             Act::Undepend { parent, child } => {
                 let (Some(parent), Some(child)) = (self.block(parent), self.block(child)) else { return };
-                self.cache.remove_dependency(&self.load(parent), &self.load(child));
+                self.cache.remove_dependencies(&self.load(parent), &self.load(child));
                 self.edges.remove(&(child.0.get().unwrap(), parent.0.get().unwrap()));
             }
             Act::Raw { chunk, offset, len, parent } | Act::RawThrough { chunk, offset, len, parent } => {
@@ -299,7 +299,7 @@ impl Model {
             Act::RawNew => {
                 let at = self.cache.space().alloc(GATHERED as u64, SpaceKind::Raw).unwrap();
                 let bytes = self.version().to_le_bytes();
-                assert_eq!(self.cache.write_new_raw(owner(0), at, 0, &bytes).unwrap(), None);
+                assert_eq!(self.cache.write_or_enqueue_new_raw(owner(0), at, 0, &bytes).unwrap(), None);
                 self.gathered.push((at.get().unwrap() as usize, bytes));
                 for (at, bytes) in &self.gathered {
                     let mut read = [0; GATHERED];
@@ -433,7 +433,7 @@ impl Model {
         assert_eq!(whole.len() as u64, self.cache.space().allocated_end());
         assert_eq!(Block::decode(&whole[..16]).unwrap().0, whole.len() as u64);
         self.cache.evict_all();
-        assert_eq!(self.cache.memory_bytes(), 0, "nothing keeps clean entries");
+        assert_eq!(self.cache.metadata_memory_bytes(), 0, "nothing keeps clean entries");
         for block in self.blocks.clone() {
             self.load(block);
         }
@@ -468,7 +468,7 @@ proptest! {
 #[test]
 fn a_broken_edge_is_noticed() {
     for (kind, acts) in [
-        (DependencyKind::BTree2Node, vec![Act::Depend { parent: 0, child: 1 }]),
+        (DependencyKind::BTree2HeaderToNode, vec![Act::Depend { parent: 0, child: 1 }]),
         (DependencyKind::BTree2Chunk, vec![Act::Raw { chunk: 0, offset: 0, len: 8, parent: 0 }]),
         (DependencyKind::ChunkGlobalHeap, vec![Act::RawDependsOn { chunk: 0, child: 1, parent: 0 }]),
         (DependencyKind::SuperblockEof, vec![]),
@@ -520,7 +520,7 @@ fn threads_that_write_and_flush_keep_the_order() {
                         );
                         child.update(|block| block.0 = version);
                         parent.update(|block| block.0 = version);
-                        cache.add_dependency(&parent, &child, DependencyKind::BTree2Node).unwrap();
+                        cache.add_dependency(&parent, &child, DependencyKind::BTree2HeaderToNode).unwrap();
                         cache.add_dependency(&child, &proxy, DependencyKind::BTree2Chunk).unwrap();
                     }
                     cache.flush(FlushScope::Owner(of)).unwrap();

@@ -180,10 +180,13 @@ fn with_message_bodies(mut dump: Dump, messages: &[RawMessage], widths: Widths) 
             continue;
         };
         let inner = dump_message(raw.kind, raw.flags.is_shared(), &raw.body, widths);
-        let shifted = inner.fields.into_iter().map(|inner| Field { at: inner.at.saturating_add(field.at), ..inner });
+        let shifted = inner.fields.into_iter().map(|inner| Field {
+            offset_in_structure: inner.offset_in_structure.saturating_add(field.offset_in_structure),
+            ..inner
+        });
         fields.extend(shifted);
         if let (Ok(()), Err(mut error)) = (&dump.result, inner.result) {
-            error.offset_in_structure = error.offset_in_structure.saturating_add(field.at);
+            error.offset_in_structure = error.offset_in_structure.saturating_add(field.offset_in_structure);
             dump.result = Err(error);
         }
     }
@@ -342,7 +345,7 @@ fn dump_shared_message_table(bytes: &[u8], widths: Widths) -> Dump {
 fn dump_shared_message_list(bytes: &[u8], widths: Widths) -> Dump {
     let used = find_checksummed_len(bytes).unwrap_or(8).saturating_sub(8);
     let count = saturate_u16(used.checked_div(SharedMessageRecord::size(widths)).unwrap_or(0));
-    dump(SharedMessageList { capacity: count, count, messages: Vec::new() }, bytes, widths)
+    dump(SharedMessageList { capacity: count, message_count: count, messages: Vec::new() }, bytes, widths)
 }
 
 #[cfg(test)]

@@ -500,7 +500,7 @@ mod tests {
             let mut bytes = clean.clone();
             let (fields, _) = crate::describe(GlobalHeapCollection::default(), &bytes, widths);
             for reserved in fields.iter().filter(|field| field.field == "reserved") {
-                bytes[reserved.at..reserved.at + reserved.size].fill(0xee);
+                bytes[reserved.offset_in_structure..reserved.offset_in_structure + reserved.size].fill(0xee);
             }
             assert_ne!(bytes, clean);
             let decoded = decode::<GlobalHeapCollection>(&bytes, widths).unwrap();
@@ -517,7 +517,8 @@ mod tests {
         }
         let mut bytes = encode(&heap, widths).unwrap();
         let (fields, _) = crate::describe(GlobalHeapCollection::default(), &bytes, widths);
-        let places: Vec<usize> = fields.iter().filter(|field| field.field == "object").map(|field| field.at).collect();
+        let places: Vec<usize> =
+            fields.iter().filter(|field| field.field == "object").map(|field| field.offset_in_structure).collect();
         for (place, index) in places.iter().zip([7, 0, 2, 5]) {
             bytes[*place] = index;
         }

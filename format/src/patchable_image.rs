@@ -48,7 +48,7 @@ impl PatchableImage {
     }
 
     /// The range that [`PatchableImage::patch`] changes (bytes).
-    pub fn changed_range(&self) -> Range<usize> {
+    pub fn range_to_rewrite(&self) -> Range<usize> {
         self.patch_range.start..self.image.len()
     }
 }
@@ -75,7 +75,7 @@ mod tests {
                 let (bytes, sum) = imprint.image().split_at(len);
                 assert_eq!(bytes[place.clone()], vec![0xa5; place.len()]);
                 assert_eq!(sum, lookup3(bytes, 0).to_le_bytes(), "{len} {start}");
-                assert_eq!(imprint.changed_range(), start..len + 4);
+                assert_eq!(imprint.range_to_rewrite(), start..len + 4);
             }
         }
     }

@@ -57,7 +57,7 @@ impl RedoRecord {
 
     /// The number of the redo record that begins with these bytes, or that did before it was made invalid; zero if they
     /// are no head.
-    pub fn stated_serial(head: &[u8]) -> u32 {
+    pub fn stated_serial_even_if_idle(head: &[u8]) -> u32 {
         let serial = head.get(12..Self::HEAD_BYTES).and_then(|bytes| bytes.first_chunk());
         serial.filter(|_| SeqlockCounter::from_bytes(head).is_some()).map_or(0, |serial| u32::from_le_bytes(*serial))
     }
@@ -111,10 +111,10 @@ mod tests {
     fn comes_back_from_bytes() {
         let bytes = encode(&sample(), Widths::default()).unwrap();
         assert_eq!(RedoRecord::stated_size(&bytes), Some(bytes.len() as u64));
-        assert_eq!(RedoRecord::stated_serial(&bytes), 0x0102_0304);
+        assert_eq!(RedoRecord::stated_serial_even_if_idle(&bytes), 0x0102_0304);
         let idle = [&SeqlockCounter::new(8).to_idle_bytes(), &bytes[8..]].concat();
-        assert_eq!(RedoRecord::stated_serial(&idle), 0x0102_0304, "it outlasts the record");
-        assert_eq!(RedoRecord::stated_serial(&[0; 16]), 0);
+        assert_eq!(RedoRecord::stated_serial_even_if_idle(&idle), 0x0102_0304, "it outlasts the record");
+        assert_eq!(RedoRecord::stated_serial_even_if_idle(&[0; 16]), 0);
         assert_eq!(decode::<RedoRecord>(&bytes, Widths::default()).unwrap(), sample());
     }
 

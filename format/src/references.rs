@@ -78,7 +78,7 @@ pub enum ReferenceValue {
     #[default]
     Null,
     /// An object of the same file, as its token: in a file, the address of its header in the file's width.
-    Object(Vec<u8>),
+    LocalObject(Vec<u8>),
     /// The way to a [`ReferenceBlob`].
     Blob {
         /// The kind of its target.
@@ -113,7 +113,7 @@ impl ReferenceElement {
     fn head(&self) -> (u8, u8) {
         match &self.value {
             ReferenceValue::Null => (0, 0),
-            ReferenceValue::Object(_) => (number(ReferenceKind::Object2), 0),
+            ReferenceValue::LocalObject(_) => (number(ReferenceKind::Object2), 0),
             ReferenceValue::Blob { kind, external, .. } => (number(*kind), if *external { EXTERNAL } else { 0 }),
         }
     }
@@ -125,7 +125,7 @@ impl ReferenceElement {
                 return Ok(());
             }
             (2, false) => {
-                self.value = ReferenceValue::Object(Vec::new());
+                self.value = ReferenceValue::LocalObject(Vec::new());
                 return Ok(());
             }
             (2, true) => ReferenceKind::Object2,
@@ -156,7 +156,7 @@ impl Record for ReferenceElement {
         }
         match &mut self.value {
             ReferenceValue::Null => {}
-            ReferenceValue::Object(token) => self::token(w, token)?,
+            ReferenceValue::LocalObject(token) => self::token(w, token)?,
             ReferenceValue::Blob { length, place, .. } => {
                 w.u32("length", length)?;
                 w.record(place)?;
@@ -267,7 +267,7 @@ mod tests {
         let blob = |kind, external| ReferenceValue::Blob { kind, external, length: 55, place };
         for value in [
             ReferenceValue::Null,
-            ReferenceValue::Object(vec![1, 2, 3, 4, 5, 6, 7, 8]),
+            ReferenceValue::LocalObject(vec![1, 2, 3, 4, 5, 6, 7, 8]),
             blob(ReferenceKind::Object2, true),
             blob(ReferenceKind::Region2, false),
             blob(ReferenceKind::Attribute, true),

@@ -19,9 +19,9 @@ pub struct SharedMessageIndex {
     /// How it is kept.
     pub kind: SharedMessageIndexKind,
     /// Bit `i` set: messages of type `i` are shared here.
-    pub message_types: u16,
+    pub message_type_flags: u16,
     /// Bytes of the smallest message that is shared.
-    pub min_size: u32,
+    pub min_message_size: u32,
     /// Most messages of a list.
     pub max_list_messages: u16,
     /// Fewest messages of a B-tree.
@@ -37,12 +37,12 @@ pub struct SharedMessageIndex {
 impl SharedMessageIndex {
     /// Whether messages of a type are shared here.
     pub fn indexes_type(&self, kind: MessageType) -> bool {
-        self.message_types.checked_shr(kind.number().into()).is_some_and(|bits| bits & 1 != 0)
+        self.message_type_flags.checked_shr(kind.number().into()).is_some_and(|bits| bits & 1 != 0)
     }
 
     /// The list of the index: context for decoding.
     pub fn blank_list(&self) -> SharedMessageList {
-        SharedMessageList { capacity: self.max_list_messages, count: self.message_count, messages: Vec::new() }
+        SharedMessageList { capacity: self.max_list_messages, message_count: self.message_count, messages: Vec::new() }
     }
 }
 
@@ -63,8 +63,8 @@ impl Record for SharedMessageIndex {
                 return Err(w.fault("index type", Fault::InvalidValue { found: found.into(), rule }));
             }
         };
-        w.u16("message types", &mut self.message_types)?;
-        w.u32("smallest message", &mut self.min_size)?;
+        w.u16("message types", &mut self.message_type_flags)?;
+        w.u32("smallest message", &mut self.min_message_size)?;
         w.u16("most messages of a list", &mut self.max_list_messages)?;
         w.u16("fewest messages of a B-tree", &mut self.min_btree_messages)?;
         w.u16("messages", &mut self.message_count)?;
@@ -196,7 +196,7 @@ pub struct SharedMessageList {
     /// Messages for which the list has space. Context for decoding.
     pub capacity: u16,
     /// Messages in the list. Context for decoding.
-    pub count: u16,
+    pub message_count: u16,
     /// The messages.
     pub messages: Vec<SharedMessageRecord>,
 }
@@ -206,15 +206,17 @@ impl Record for SharedMessageList {
 
     fn wire(&mut self, w: &mut impl Wire) -> Result<()> {
         w.magic("SMLI")?;
-        let whole = w.is_decoding() || self.messages.len() == usize::from(self.count);
+        let whole = w.is_decoding() || self.messages.len() == usize::from(self.message_count);
         w.require("messages", whole, self.messages.len() as u64, "as many as the table states")?;
-        if self.count > self.capacity {
-            return Err(w.fault("messages", Fault::TooLarge { found: self.count.into(), limit: self.capacity.into() }));
+        if self.message_count > self.capacity {
+            return Err(
+                w.fault("messages", Fault::TooLarge { found: self.message_count.into(), limit: self.capacity.into() })
+            );
         }
         let each = SharedMessageRecord::size(w.widths());
-        w.list("messages", self.count.into(), each, &mut self.messages)?;
+        w.list("messages", self.message_count.into(), each, &mut self.messages)?;
         w.checksum()?;
-        let free = usize::from(self.capacity.saturating_sub(self.count)).saturating_mul(each);
+        let free = usize::from(self.capacity.saturating_sub(self.message_count)).saturating_mul(each);
         match free.min(w.remaining()) {
             0 => Ok(()),
             free => w.reserved(free),
@@ -236,8 +238,12 @@ mod tests {
 
     #[test]
     fn table_comes_back_from_bytes() {
-        let index =
-            SharedMessageIndex { message_types: 0x0a, max_list_messages: 50, message_count: 2, ..Default::default() };
+        let index = SharedMessageIndex {
+            message_type_flags: 0x0a,
+            max_list_messages: 50,
+            message_count: 2,
+            ..Default::default()
+        };
         let btree = SharedMessageIndex { kind: SharedMessageIndexKind::Btree, heap: Addr::new(9), ..index.clone() };
         assert!(index.indexes_type(MessageType::DATATYPE) && !index.indexes_type(MessageType::ATTRIBUTE));
         let table = SharedMessageTable { index_count: 2, indexes: vec![index, btree] };
@@ -250,7 +256,7 @@ mod tests {
     fn list_comes_back_from_bytes_in_every_width() {
         for offset in [Width::TWO, Width::EIGHT] {
             let widths = Widths { offset, length: Width::EIGHT };
-            let list = SharedMessageList { capacity: 5, count: 2, messages: messages() };
+            let list = SharedMessageList { capacity: 5, message_count: 2, messages: messages() };
             let bytes = encode(&list, widths).unwrap();
             assert_eq!(bytes.len(), 8 + 5 * SharedMessageRecord::size(widths));
             let blank = SharedMessageList { messages: Vec::new(), ..list.clone() };
@@ -260,7 +266,7 @@ mod tests {
 
     #[test]
     fn refuses_more_messages_than_the_list_has_space_for() {
-        let list = SharedMessageList { capacity: 1, count: 2, messages: messages() };
+        let list = SharedMessageList { capacity: 1, message_count: 2, messages: messages() };
         assert!(encode(&list, Widths::default()).is_err());
     }
 }

@@ -74,7 +74,7 @@ impl RootGroupLocation {
     }
 
     /// The B-tree and local heap of the root group, where the superblock says them.
-    pub fn symbol_table(&self) -> Option<(Addr, Addr)> {
+    pub fn cached_symbol_table(&self) -> Option<(Addr, Addr)> {
         match self {
             RootGroupLocation::Entry(SymbolTableEntry {
                 cache: SymbolTableScratchPad::Group { btree, heap }, ..

@@ -161,7 +161,7 @@ impl<H: ArrayHeader> ElementArray<H> {
 
     /// A new page at `addr`, in the space of its data block.
     pub fn create_page(&self, addr: Addr, elements: u64) -> Result<Handle<ArrayDataBlockPage>> {
-        self.metadata.cache().check_memory_limit(addr, self.page_len(elements))?;
+        self.metadata.cache().check_memory_allocation(addr, self.page_len(elements))?;
         let empty = ArrayDataBlockPage { elements: self.undefined_elements(elements) };
         Ok(self.metadata.cache().insert_entry(addr, self.metadata.owner(), empty))
     }

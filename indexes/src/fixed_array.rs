@@ -196,7 +196,7 @@ impl FixedArray {
         let block = if addr.is_defined() {
             self.load_data_block(addr)?
         } else {
-            self.array.metadata.cache().check_memory_limit(header.addr(), self.data_block_len())?;
+            self.array.metadata.cache().check_memory_allocation(header.addr(), self.data_block_len())?;
             let block = self.array.metadata.create(self.data_block_space(), self.empty_data_block(header.addr()))?;
             header.update(|header| header.data_block = block.addr());
             block

@@ -241,7 +241,7 @@ impl LocalHeapStrings {
             self.prefix.update(|prefix| prefix.free_list_head = None);
             // Nothing in the file tells of a list in a new segment.
             if !data.is_new() {
-                self.metadata.cache().remove_dependency(&self.prefix, data);
+                self.metadata.cache().remove_dependencies(&self.prefix, data);
                 self.add_dependency(data, &self.prefix)?;
             }
         }

@@ -123,7 +123,7 @@ impl ObjectMetadataAccess {
     /// # Errors
     /// As [`ObjectMetadataAccess::create`]; if the length is larger than what may be allocated at once.
     pub(crate) fn create_with_stated_len<R: Entry>(&self, len: u64, value: impl FnOnce() -> R) -> Result<Handle<R>> {
-        self.cache.check_memory_limit(self.owner.header(), len)?;
+        self.cache.check_memory_allocation(self.owner.header(), len)?;
         self.create(len, value())
     }
 
@@ -171,7 +171,7 @@ impl ObjectMetadataAccess {
         for (child, kind) in before {
             let _circle = match kind {
                 // The object is new, and there from then on.
-                DependencyKind::Link => self.cache.add_dependency_to_first_write(parent, *child, *kind),
+                DependencyKind::Link => self.cache.add_dependency_until_first_write(parent, *child, *kind),
                 _ => self.cache.add_dependency_until_clean(parent, *child, *kind),
             };
         }

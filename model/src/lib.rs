@@ -83,8 +83,8 @@ pub use store::{
     Capabilities, ChunkBatch, ChunkBytes, ChunkEncodedBy, ChunkReadRequest, ChunkReadStrategy, ChunkSink, ChunkStore,
     ChunkWrite, ConsistencyScope, DurabilitySupport, EncodedKeyBounds, MapEdit, MapPrefetch, MapScan, MapStore,
     NewObject, ObjectInfoChange, ObjectScope, PartialWrites, PublishLevel, SessionInfo, SmallWritesStagedBy, Store,
-    StoreFeatures, StoreSizeLimits, StoreWriter, WriterLiveness, check_block_return_chunk_dims, read_blob,
-    read_block_by_runs, read_chunks_sequentially,
+    StoreFeatures, StoreSizeLimits, StoreWriter, WriterLiveness, check_block_in_chunk, read_blob, read_block_by_runs,
+    read_chunks_sequentially,
 };
 pub use store::{DatasetView, DatasetViewPart, FileBackedBytes, MappedMemory};
 pub use store_check::{StoreCheckOptions, StoreCheckReport, StoreFinding};

@@ -50,7 +50,7 @@ impl FileTail {
     fn let_rest(self, cache: &Cache, other_handles: OtherHandles) {
         let FileTail::Resting { from, end } = self else { return };
         match other_handles {
-            OtherHandles::None => cache.space().adopt_range_without_readers(from, end - from, SpaceKind::Metadata),
+            OtherHandles::None => cache.space().adopt_free_range_without_readers(from, end - from, SpaceKind::Metadata),
             _ => cache.space().adopt_free_range(from, end - from, SpaceKind::Metadata),
         }
     }
@@ -170,7 +170,7 @@ impl OpenOptions {
             cache.start_publishing_generations(generation)?;
         }
         match self.eof_headroom_bytes {
-            headroom if self.mode == Mode::SwmrWrite && headroom > 0 => cache.preextend_superblock_eof(headroom)?,
+            headroom if self.mode == Mode::SwmrWrite && headroom > 0 => cache.preextend_file_and_eof(headroom)?,
             _ => cache.write_superblock()?,
         }
         apply_cache_image(&cache, image)?;
@@ -180,7 +180,7 @@ impl OpenOptions {
         if self.mode == Mode::SwmrWrite {
             session.adjust_lock_for_readers()?;
         }
-        session.drop_cache_image_and_free_list()?;
+        session.prepare_extension_for_writing()?;
         recovery_scan::apply_repairs(
             session,
             if self.mutant.lacks_recount() { RepairPlan::default() } else { repair_plan },

@@ -70,7 +70,7 @@ fn open_options(how: &OpenRequest<'_>) -> Result<OpenOptions, OpenError> {
         mode: how.mode,
         root: how.root.clone(),
         max_allocation: how.max_allocation,
-        unfilter: how.filter_engine.clone(),
+        filter_engine: how.filter_engine.clone(),
         ..native.open_options()
     })
 }

@@ -27,7 +27,7 @@ mod write;
 use std::sync::Arc;
 use std::time::Duration;
 
-use h5live_cache::{MAX_ATOMIC_READ_BYTES, Owner};
+use h5live_cache::{ATOMIC_READ_WINDOW_BYTES, Owner};
 use h5live_format::messages::{LayoutClass, LayoutMessage};
 use h5live_format::{Addr, ChunkEntryFormat, ChunkIndexEntry};
 use h5live_model::{
@@ -49,7 +49,7 @@ use crate::{Error, Result};
 
 /// Most bytes that a follower reads at once. A read must not take too long, and it must see raw data that a writer
 /// changes in place either old or new.
-const MAX_FOLLOWER_READ_BYTES: usize = MAX_ATOMIC_READ_BYTES;
+const MAX_FOLLOWER_READ_BYTES: usize = ATOMIC_READ_WINDOW_BYTES;
 
 /// A dataset of an HDF5 file. All handles of one dataset share what is known of it.
 #[derive(Debug)]
@@ -209,7 +209,7 @@ impl NativeDataset {
             self.check_not_deleted()?;
             self.check_not_moved(&self.state(), chunk)
         };
-        if reading.has_any_chunk_ever_moved() {
+        if reading.was_any_chunk_ever_freed() {
             check()?;
         }
         // Chunks that went through filters are written as a whole. Of other chunks, a writer may have parts that are not in
@@ -330,8 +330,8 @@ impl ChunkStore for NativeDataset {
         if !session.is_follower() {
             self.check_not_deleted()?;
             self.state().check_layout_covers_elements()?;
-            if let Some(reads) = session.batched_reads() {
-                self.load_index(reads.in_flight);
+            if let Some(reads) = session.batch_read_hints() {
+                self.load_index(reads.preferred_reads_in_flight);
             }
             let state = self.state();
             return Ok(self.for_each_stored_chunk(&state, each)?);
@@ -415,8 +415,8 @@ impl ChunkStore for NativeDataset {
     }
 
     fn read_many(&self, wanted: &[ChunkReadRequest<'_>], budget: usize, each: &ChunkSink<'_>) -> ModelResult<()> {
-        match self.session.batched_reads() {
-            Some(reads) => self.read_ranges(wanted, reads.in_flight, budget, each),
+        match self.session.batch_read_hints() {
+            Some(reads) => self.read_ranges(wanted, reads.preferred_reads_in_flight, budget, each),
             None => read_chunks_sequentially(self, wanted, budget, each),
         }
     }
@@ -443,7 +443,7 @@ impl ChunkStore for NativeDataset {
     }
 
     fn prefers_unfiltered_until_full(&self) -> bool {
-        self.session.prefers_unfiltered_partial_chunks()
+        self.session.prefers_unfiltered_until_full()
     }
 
     fn refresh(&self) -> ModelResult<bool> {

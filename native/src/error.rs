@@ -94,7 +94,7 @@ impl Error {
     pub fn file_change(&self) -> Option<ForeignFileChange> {
         match self {
             Error::Swmr(error) => error.file_change(),
-            _ => matches!(self.cache(), Some(CacheError::Truncated { .. })).then_some(ForeignFileChange::Truncated),
+            _ => matches!(self.cache(), Some(CacheError::FileTruncated { .. })).then_some(ForeignFileChange::Truncated),
         }
     }
 
@@ -184,7 +184,7 @@ fn store_kind_of_cache_error(error: &CacheError) -> StoreErrorKind {
         CacheError::AddressSpaceFull { .. } => StoreErrorKind::StorageFull,
         CacheError::PastEnd { .. }
         | CacheError::Decode { .. }
-        | CacheError::WrongType { .. }
+        | CacheError::WrongEntryType { .. }
         | CacheError::UndefinedAddr => StoreErrorKind::Damaged,
         _ => StoreErrorKind::Io,
     }

@@ -100,7 +100,7 @@ impl Store for NativeFile {
         if let Some(known) = LinkStorage::find_cached_link(&self.0, addr, name) {
             return Ok(known);
         }
-        let found = self.0.names.find_name_with_retry(NameOwner::Links(addr), name, || {
+        let found = self.0.names.find_entry_with_retry(NameOwner::Links(addr), name, || {
             let _lock = self.0.lock_header_if_writable(addr);
             let header = self.group(group)?;
             let links = LinkStorage::load(&self.0, &header)?;
@@ -112,13 +112,13 @@ impl Store for NativeFile {
 
     fn for_each_link(&self, group: ObjectId, each: &mut dyn FnMut(Link) -> bool) -> ModelResult<()> {
         let addr = self.0.header_addr_of(group)?;
-        self.0.names.for_each_name_with_retry(
+        self.0.names.for_each_entry_with_retry(
             each,
             (NameOwner::Links(addr), |link: &Link| &link.name),
             |after, each| {
                 let _lock = self.0.lock_header_if_writable(addr);
                 let header = self.group(group)?;
-                LinkStorage::load(&self.0, &header)?.for_each_link_page(&header, after, each)
+                LinkStorage::load(&self.0, &header)?.for_each_link_after(&header, after, each)
             },
         )?;
         Ok(())
@@ -126,7 +126,7 @@ impl Store for NativeFile {
 
     fn attribute(&self, id: ObjectId, name: &Name) -> ModelResult<Option<AttributeData>> {
         let addr = self.0.header_addr_of(id)?;
-        let found = self.0.names.find_name_with_retry(NameOwner::Attributes(addr), name, || {
+        let found = self.0.names.find_entry_with_retry(NameOwner::Attributes(addr), name, || {
             let _lock = self.0.lock_header_if_writable(addr);
             let header = self.0.load_header(addr)?;
             let tracked = header.prefix().attribute_order_tracked;
@@ -138,7 +138,7 @@ impl Store for NativeFile {
 
     fn attribute_names(&self, id: ObjectId) -> ModelResult<Vec<Name>> {
         let addr = self.0.header_addr_of(id)?;
-        let names = self.0.names.list_names_with_retry(
+        let names = self.0.names.list_entries_with_retry(
             NameOwner::Attributes(addr),
             |name| name,
             |after, each| {
@@ -153,7 +153,7 @@ impl Store for NativeFile {
 
     fn for_each_attribute(&self, id: ObjectId, each: &mut dyn FnMut(AttributeData) -> bool) -> ModelResult<()> {
         let addr = self.0.header_addr_of(id)?;
-        self.0.names.for_each_name_with_retry(
+        self.0.names.for_each_entry_with_retry(
             each,
             (NameOwner::Attributes(addr), |attribute: &AttributeData| &attribute.name),
             |after, each| {
@@ -247,7 +247,7 @@ impl Store for NativeFile {
     }
 
     fn liveness(&self) -> ModelResult<WriterLiveness> {
-        Ok(self.0.liveness()?)
+        Ok(self.0.writer_liveness_with_relock()?)
     }
 
     fn stats(&self) -> Stats {

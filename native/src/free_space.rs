@@ -100,7 +100,7 @@ impl NativeSession {
             return Ok(());
         };
         let space = self.cache.space();
-        space.trim_free_tail();
+        space.shrink_allocated_end();
         let page = Some(info.page_size).filter(|_| is_paged(&info));
         let manager = |kind| match kind {
             _ if page.is_none() => (SIMPLE_MANAGER_INDEX, SIMPLE_SECTION_CLASS),

@@ -127,7 +127,7 @@ impl CachedHeader {
             next += 1;
             let continues = chunk.with_messages(|messages| {
                 messages.iter().try_fold(false, |continues, message| {
-                    message.refuse_unknown(writing)?;
+                    message.refuse_unknown_required(writing)?;
                     Ok(continues || message.kind == MessageType::CONTINUATION)
                 })
             });
@@ -437,7 +437,7 @@ fn read_first_chunk(metadata: &ObjectMetadataAccess, at: Addr) -> h5live_cache::
     let widths = metadata.widths();
     let wrong = |source| h5live_cache::Error::Decode { at, source };
     let mut first = [0; FIRST_READ_BYTES];
-    let bytes = cache.read_uncached_into(at, &mut first)?;
+    let bytes = cache.read_uncached_to_eof_into(at, &mut first)?;
     // Nearly all are complete. Other faults are found below.
     if let Ok((header, _)) = decode_prefix(bytes, widths) {
         return Ok(header);

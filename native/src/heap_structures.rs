@@ -38,9 +38,9 @@ pub(crate) struct HeapStructures {
 
 impl HeapStructures {
     /// The heaps and symbol tables of a file with B-tree nodes of these sizes. None was changed yet.
-    pub fn new(unfilter: Arc<dyn FilterEngine>, btree_k: BtreeK) -> Self {
+    pub fn new(filter_engine: Arc<dyn FilterEngine>, btree_k: BtreeK) -> Self {
         HeapStructures {
-            unfilter,
+            unfilter: filter_engine,
             btree_k,
             changed_heaps: Mutex::default(),
             last_dense_links: Mutex::default(),
@@ -158,19 +158,19 @@ impl HeapStructures {
     ///
     /// # Errors
     /// If its heap cannot be read.
-    pub fn record_removed_names(&self, table: &SymbolTable) -> Result<()> {
+    pub fn record_reclaimable_name_heap(&self, table: &SymbolTable) -> Result<()> {
         self.removed_name_bytes.fetch_max(table.name_heap_bytes()?, Ordering::Relaxed);
         Ok(())
     }
 
     /// Bytes of the largest heap in which the next flush makes names free, which the flush may have to write; 0 for
     /// none.
-    pub fn max_reclaimable_name_heap_bytes(&self) -> u64 {
+    pub fn largest_reclaimable_name_heap_bytes(&self) -> u64 {
         self.removed_name_bytes.load(Ordering::Relaxed)
     }
 
     /// A whole flush begins.
-    pub fn reset_reclaimable_name_heap_bytes(&self) {
+    pub fn reset_largest_reclaimable_name_heap(&self) {
         self.removed_name_bytes.store(0, Ordering::Relaxed);
     }
 

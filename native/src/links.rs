@@ -127,7 +127,7 @@ impl LinkStorage {
     ///
     /// # Errors
     /// If a structure cannot be read.
-    pub fn for_each_link_page(
+    pub fn for_each_link_after(
         &self,
         header: &CachedHeader,
         after: Option<&Name>,
@@ -145,7 +145,7 @@ impl LinkStorage {
                 });
             }
             LinkStorage::Dense(dense) => {
-                is_ended = dense.for_each_link_page(header, after, &mut |stored| each(link_from_message(stored)))?;
+                is_ended = dense.for_each_link_after(header, after, &mut |stored| each(link_from_message(stored)))?;
             }
         }
         Ok(is_ended)
@@ -158,7 +158,7 @@ fn load_link_table(links: &DenseLinks, header: &CachedHeader, room: usize) -> Re
     if links.link_count()?.saturating_mul(MIN_LINK_BYTES) > room as u64 {
         return Ok(None);
     }
-    let whole = links.for_each_encoded_link(&mut |bytes| {
+    let whole = links.for_each_encoded_link_unordered(&mut |bytes| {
         match LinkMessage::peek_plain_hard_link(bytes, header.widths()) {
             Some((name, _)) => table.add_link(bytes, name),
             None => table.add_link(bytes, DenseLinks::decode_link(header, bytes)?.name.as_bytes()),

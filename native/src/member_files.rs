@@ -5,7 +5,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use h5live_cache::{BaseOffsetStorage, Cache, CacheOptions, FileStorage, MultiFileStorage, Storage};
+use h5live_cache::{BaseOffsetStorage, Cache, CacheOptions, FileStorage, ReadOnlyMultiFileStorage, Storage};
 use h5live_format::messages::DriverInfo;
 use h5live_format::{DriverInfoBlock, Superblock, decode_prefix};
 use h5live_model as model;
@@ -173,7 +173,7 @@ fn join_family(path: &Path, size: u64) -> Result<Arc<dyn Storage>> {
             number.checked_mul(size).ok_or_else(|| damaged_driver_info_error("members of a family have a size"))?;
         members.push((start, open_member(&next)?));
     }
-    Ok(Arc::new(MultiFileStorage::new(members)))
+    Ok(Arc::new(ReadOnlyMultiFileStorage::new(members)))
 }
 
 /// The number of kinds of data for which a multi file may have separate members.
@@ -209,7 +209,7 @@ fn join_multi(path: &Path, data: &[u8]) -> Result<Arc<dyn Storage>> {
     for (start, name) in described {
         members.push((start, open_member(Path::new(&name.replacen("%s", stem, 1)))?));
     }
-    Ok(Arc::new(MultiFileStorage::new(members)))
+    Ok(Arc::new(ReadOnlyMultiFileStorage::new(members)))
 }
 
 #[cfg(test)]

@@ -58,7 +58,7 @@ impl NativeSession {
 
     /// The message of a header that holds `message`.
     pub(crate) fn encode_message<M: Message>(&self, message: M, flags: MessageFlags) -> Result<RawMessage> {
-        Ok(RawMessage::from_message(message, flags, self.cache.widths())?)
+        Ok(RawMessage::encode_from_owned(message, flags, self.cache.widths())?)
     }
 
     /// A header with this prefix and these messages, for an object as `spec` describes it.

@@ -110,7 +110,7 @@ impl ObjectHeaders {
         }
         self.retry.retry(|| {
             if self.mode == Mode::SwmrRead {
-                self.cache.revalidate_or_evict_owner(Owner::new(addr));
+                self.cache.evict_or_revalidate_on_load(Owner::new(addr));
             }
             let header = CachedHeader::load_header(&self.object_metadata(addr), self.mode.writes())?;
             self.heap_reader.forget_all();

@@ -84,6 +84,6 @@ impl OpenOptions {
 
     fn file_storage(&self, file: File) -> FileStorage {
         let storage = FileStorage::new(file);
-        if self.use_mmap { storage } else { storage.without_mmap() }
+        if self.use_mmap { storage } else { storage.without_mmap_io() }
     }
 }

@@ -92,7 +92,7 @@ pub struct OpenOptions {
     /// The sizes of version 1 B-tree nodes in a new file.
     pub btree_k: RequestedBtreeK,
     /// Undoes the filters of groups that keep their links in filtered heaps.
-    pub unfilter: Arc<dyn FilterEngine>,
+    pub filter_engine: Arc<dyn FilterEngine>,
     /// Options that only the model checker uses.
     #[doc(hidden)]
     pub mutant: MutantOptions,
@@ -180,7 +180,7 @@ pub struct MutantOptions {
     pub assumes_unallocated_is_zero: bool,
     /// Structures of a dead writer that contradict each other are not corrected.
     #[cfg(feature = "mutants")]
-    pub without_recount: bool,
+    pub disable_recovery_recount: bool,
     /// Others have a storage open that is no file.
     pub has_other_readers: bool,
     /// While readers of libhdf5 may follow, freed space is used again after a grace.
@@ -231,7 +231,7 @@ impl MutantOptions {
     pub(crate) fn lacks_recount(self) -> bool {
         #[cfg(feature = "mutants")]
         {
-            self.without_recount
+            self.disable_recovery_recount
         }
         #[cfg(not(feature = "mutants"))]
         {
@@ -267,7 +267,7 @@ impl Default for OpenOptions {
             metadata_cache_bytes: CacheOptions::default().metadata_budget_bytes,
             btree_k: BtreeK::default().into(),
             clock: Clock::default(),
-            unfilter: Arc::new(NoFilters),
+            filter_engine: Arc::new(NoFilters),
             mutant: MutantOptions::default(),
             wrapper: StorageWrapper::default(),
         }

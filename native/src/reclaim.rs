@@ -71,7 +71,7 @@ fn find_unused(path: &Path, options: &OpenOptions, base: u64) -> Result<FreeList
         reports_leaks: true,
         may_be_live: true,
         max_total_value_bytes: u64::MAX,
-        filter_engine: Some(&*options.unfilter),
+        filter_engine: Some(&*options.filter_engine),
         max_chunk_bytes: options.max_allocation.bytes(),
         ..CheckOptions::default()
     };

@@ -42,7 +42,7 @@ impl NativeSession {
         let element = decode_with(blank, element, self.cache.widths()).map_err(damaged_reference_error)?;
         match element.value {
             ReferenceValue::Null => Ok(None),
-            ReferenceValue::Object(token) => {
+            ReferenceValue::LocalObject(token) => {
                 Ok(self.object_of_token(&token).map(|object| object_referent(None, object)))
             }
             ReferenceValue::Blob { kind, external, place, .. } => {
@@ -64,7 +64,7 @@ impl NativeSession {
     /// If a reference of the kind cannot refer to that; if there is no space in the heap.
     pub fn encode_reference(&self, kind: ReferenceKind, size: u32, referent: Option<&Referent>) -> Result<Vec<u8>> {
         let widths = self.cache.widths();
-        self.cache.check_memory_limit(Addr::UNDEFINED, size.into())?;
+        self.cache.check_memory_allocation(Addr::UNDEFINED, size.into())?;
         let Some(referent) = referent else { return Ok(vec![0; size as usize]) };
         let addr = self.header_addr_of(referent.object)?;
         let bytes = match (kind, &referent.part, &referent.file) {
@@ -81,7 +81,7 @@ impl NativeSession {
                 return Err(Error::Model(model::Error::Invalid(text.into())));
             }
             (_, ReferentPart::Whole, None) => {
-                encode(&ReferenceElement { size, value: ReferenceValue::Object(self.token_of(addr)) }, widths)?
+                encode(&ReferenceElement { size, value: ReferenceValue::LocalObject(self.token_of(addr)) }, widths)?
             }
             (_, part, file) => {
                 let (kind, part) = match part {

@@ -54,7 +54,7 @@ impl SeenNames {
     }
 
     /// Whether `found` has all that were seen.
-    pub fn are_all_seen_in(&self, of: NameOwner, found: &HashSet<&Name>) -> bool {
+    pub fn is_subset_of(&self, of: NameOwner, found: &HashSet<&Name>) -> bool {
         self.0.lock().names.get(&of).is_none_or(|names| names.iter().all(|name| found.contains(name)))
     }
 
@@ -87,8 +87,8 @@ mod tests {
         let [a, b] = ["a", "b"].map(Name::from);
         seen.add_names(group, [&a, &b].into_iter());
         assert!(seen.contains_name(group, &a) && !seen.contains_name(other, &a));
-        assert!(!seen.are_all_seen_in(group, &HashSet::from([&a])) && seen.are_all_seen_in(other, &HashSet::new()));
+        assert!(!seen.is_subset_of(group, &HashSet::from([&a])) && seen.is_subset_of(other, &HashSet::new()));
         seen.retain_names(group, |name| *name == a);
-        assert!(seen.are_all_seen_in(group, &HashSet::from([&a])) && !seen.contains_name(group, &b));
+        assert!(seen.is_subset_of(group, &HashSet::from([&a])) && !seen.contains_name(group, &b));
     }
 }

@@ -101,7 +101,7 @@ impl NativeSession {
             headers: Arc::new(ObjectHeaders::new(cache.clone(), mode, retry.clone(), heap_reader.clone())),
             datasets: Arc::default(),
             unlinked: UnlinkedObjects::default(),
-            heaps: HeapStructures::new(options.unfilter.clone(), extension.btree_k),
+            heaps: HeapStructures::new(options.filter_engine.clone(), extension.btree_k),
             global_heap: GlobalHeap::new(cache.clone(), retry.clone(), mode, heap_reader),
             names: NameLookups::new(mode, retry.clone(), lock),
             link_cache: LinkCache::default(),
@@ -132,7 +132,7 @@ impl NativeSession {
     }
 
     /// Whether chunks that are not full yet are best filled in place.
-    pub fn prefers_unfiltered_partial_chunks(&self) -> bool {
+    pub fn prefers_unfiltered_until_full(&self) -> bool {
         self.followers.may_be_followed() && !self.followers.leaves_live()
     }
 
@@ -143,7 +143,7 @@ impl NativeSession {
     }
 
     /// How raw data is best read, if many reads at a time are better than one by one.
-    pub fn batched_reads(&self) -> Option<BatchReadHints> {
+    pub fn batch_read_hints(&self) -> Option<BatchReadHints> {
         if self.file_cannot_change() { self.cache.storage().batch_read_hints() } else { None }
     }
 
@@ -239,7 +239,7 @@ impl NativeSession {
     }
 
     /// Whether a writer may still be at work. Once it is gone, plain writers are kept out again.
-    pub fn liveness(&self) -> Result<WriterLiveness> {
+    pub fn writer_liveness_with_relock(&self) -> Result<WriterLiveness> {
         self.check_open()?;
         match self.is_follower() {
             true => self.hold.writer_liveness_with_relock(&**self.cache.storage(), &self.retry),
@@ -247,7 +247,7 @@ impl NativeSession {
         }
     }
 
-    /// As [`NativeSession::liveness`], without other checks. For a storage that is no file, the superblock decides.
+    /// As [`NativeSession::writer_liveness_with_relock`], without other checks. For a storage that is no file, the superblock decides.
     pub fn may_have_live_writer(&self) -> Result<bool> {
         self.hold.may_have_live_writer(&**self.cache.storage(), &self.retry)
     }
@@ -275,7 +275,7 @@ impl NativeSession {
         self.status.set_flags(StatusFlags::CLEAR);
         self.cache.write_superblock()?;
         if durable {
-            self.cache.sync()?;
+            self.cache.sync_flushed()?;
         }
         Ok(())
     }
@@ -299,7 +299,7 @@ impl NativeSession {
                     self.cache.truncate_to_allocated_end()?;
                 }
             } else {
-                self.followers.release_quarantined_if_unread(self.cache.space(), self.hold.lock_handle());
+                self.followers.release_quarantined_if_exclusive(self.cache.space(), self.hold.lock_handle());
                 self.finish_file(durable)?;
             }
             self.check_file_held()?;

@@ -1,6 +1,6 @@
 //! The properties and capabilities of a session on an HDF5 file, in the terms of the contract.
 
-use h5live_cache::{BatchReadHints, MAX_ATOMIC_READ_BYTES};
+use h5live_cache::{ATOMIC_READ_WINDOW_BYTES, BatchReadHints};
 use h5live_model::{
     Capabilities, ChunkEncodedBy, ChunkReadStrategy, ConsistencyScope, DurabilitySupport, Location, ObjectId,
     PartialWrites, SessionInfo, Settings, SmallWritesStagedBy, StoreFeatures, StoreSizeLimits, VlenAndReferenceSizes,
@@ -26,12 +26,15 @@ pub(crate) fn describe_session(session: &NativeSession) -> SessionInfo {
 }
 
 fn capabilities(session: &NativeSession) -> Capabilities {
-    let reads = session.is_follower().then_some((MAX_ATOMIC_READ_BYTES as u64, ConsistencyScope::Object));
+    let reads = session.is_follower().then_some((ATOMIC_READ_WINDOW_BYTES as u64, ConsistencyScope::Object));
     // A reader of a file at rest sees all of it.
     let (atomic, view) = reads.unwrap_or((0, ConsistencyScope::Store));
-    let batched = session
-        .batched_reads()
-        .map(|BatchReadHints { in_flight, max_gap_bytes: gap }| ChunkReadStrategy::Batched { in_flight, gap });
+    let batched = session.batch_read_hints().map(
+        |BatchReadHints { preferred_reads_in_flight: in_flight, max_gap_bytes: gap }| ChunkReadStrategy::Batched {
+            in_flight,
+            gap,
+        },
+    );
     let limits = if session.profile < LibVer::V200 {
         StoreSizeLimits::NONE.with_max_chunk_bytes(u32::MAX.into())
     } else {

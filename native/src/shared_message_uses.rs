@@ -88,7 +88,7 @@ impl NativeSession {
     /// If a structure cannot be read or changed.
     pub fn release_shared_uses(&self, uses: Vec<SharedTableUse>) -> Result<()> {
         if !uses.is_empty() {
-            self.require_atomic_flush();
+            self.make_flush_atomic_unless_followed();
         }
         let mut waiting = uses;
         while let Some(used) = waiting.pop() {

@@ -94,7 +94,7 @@ pub(crate) fn add_uses_of_message(
         }
         return Ok(());
     }
-    if raw.flags.is_shareable() {
+    if raw.flags.is_indexed_for_sharing() {
         uses.push(SharedTableUse::Header { kind, header: header.addr(), body: raw.body.to_vec() });
     }
     if kind == MessageType::ATTRIBUTE {
@@ -122,7 +122,7 @@ pub(crate) fn release_in_list(
                 (Some(left), Some(record)) => *record = left,
                 _ => drop(list.messages.remove(at)),
             }
-            list.count = u16::try_from(list.messages.len()).unwrap_or(u16::MAX);
+            list.message_count = u16::try_from(list.messages.len()).unwrap_or(u16::MAX);
         });
         return Ok(Some(record));
     }

@@ -117,7 +117,7 @@ impl Search {
     /// Gives up an object in memory, and says what it took.
     fn give_up(&self, addr: Addr) -> Result<UnreachableObject> {
         let _operation = self.scan.cache.begin_atomic_change();
-        let before = self.scan.cache.space().sections_awaiting_full_flush().len();
+        let before = self.scan.cache.space().freed_sections_awaiting_full_flush().len();
         let header = self.scan.load_header(addr)?;
         let (kind, stated_links) = (kind_of(&header)?, header.object_info()?.hard_link_count);
         let (mut plan, mut uses) = (DeletePlan::default(), Vec::new());
@@ -125,7 +125,7 @@ impl Search {
         plan.deleted_objects.insert(addr);
         drop(header);
         self.scan.free_deleted(plan)?;
-        let ranges = self.scan.cache.space().sections_awaiting_full_flush().split_off(before);
+        let ranges = self.scan.cache.space().freed_sections_awaiting_full_flush().split_off(before);
         Ok(UnreachableObject { addr, kind, stated_links, uses, ranges })
     }
 

@@ -43,7 +43,7 @@ impl NativeFile {
         }
         self.0.extend_eof_for_object(spec)?;
         let operation = self.0.cache.begin_atomic_change();
-        self.0.require_atomic_flush();
+        self.0.make_flush_atomic_unless_followed();
         let header = self.0.create_object(spec, elements)?;
         let linked = self.insert_link(parent, name, LinkValue::Hard(header.addr()), Some(&header));
         linked.inspect_err(|_| drop(self.0.drop_use_or_delete_object(header.addr())))?;
@@ -130,7 +130,7 @@ impl StoreWriter for NativeFile {
     fn add_link(&self, group: ObjectId, name: &Name, target: &LinkTarget) -> ModelResult<()> {
         self.0.check_writable()?;
         let operation = self.0.cache.begin_atomic_change();
-        self.0.require_atomic_flush();
+        self.0.make_flush_atomic_unless_followed();
         let (value, header) = self.link_value(target)?;
         name.check_as_link_name()?;
         self.insert_link(group, name, value, header.as_ref())?;
@@ -144,7 +144,7 @@ impl StoreWriter for NativeFile {
     fn remove_link(&self, group: ObjectId, name: &Name) -> ModelResult<()> {
         self.0.check_writable()?;
         let operation = self.0.cache.begin_atomic_change();
-        self.0.require_atomic_flush();
+        self.0.make_flush_atomic_unless_followed();
         let addr = self.0.header_addr_of(group)?;
         let link = {
             let header = self.group(group)?;
@@ -192,7 +192,7 @@ impl StoreWriter for NativeFile {
         self.0.check_writable()?;
         attribute.check()?;
         let _operation = self.0.cache.begin_atomic_change();
-        self.0.require_atomic_flush();
+        self.0.make_flush_atomic_unless_followed();
         let addr = self.0.header_addr_of(id)?;
         let lock = self.0.lock_header(addr);
         let mut header = self.0.load_header(addr)?;
@@ -231,7 +231,7 @@ impl StoreWriter for NativeFile {
     fn remove_attribute(&self, id: ObjectId, name: &Name) -> ModelResult<()> {
         self.0.check_writable()?;
         let _operation = self.0.cache.begin_atomic_change();
-        self.0.require_atomic_flush();
+        self.0.make_flush_atomic_unless_followed();
         let addr = self.0.header_addr_of(id)?;
         let lock = self.0.lock_header(addr);
         let mut header = self.0.load_header(addr)?;

@@ -212,7 +212,7 @@ impl GenerationReader {
                 if !matches!(self.read_shown()?, ShownState::Live(again, _) if again == *generation) {
                     return Err(Error::ChangedDuringRead);
                 }
-                self.storage.replace_overlays(
+                self.storage.set_overlays_until_cleared(
                     record.writes.into_iter().map(|write| (write.at.get().unwrap_or(0), write.bytes)),
                 );
                 known.has_overlay = true;

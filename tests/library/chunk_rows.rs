@@ -137,8 +137,8 @@ fn a_write_that_fails_loses_none_of_them() {
             file.start_swmr().unwrap();
             append(&data, 0..3);
             data.flush().unwrap();
-            let before = storage.change_count();
-            storage.fail_after(failing, InjectedFailure::Full, false);
+            let before = storage.attempted_change_count();
+            storage.fail_after(failing, InjectedFailure::StorageFull, false);
             for number in 3..600 {
                 // One that is refused is not there, and can be appended again.
                 data.append(&row(number)).or_else(|_| data.append(&row(number))).unwrap();
@@ -147,7 +147,7 @@ fn a_write_that_fails_loses_none_of_them() {
                 }
             }
             data.flush().or_else(|_| data.flush()).unwrap();
-            let is_last = storage.change_count() - before <= failing;
+            let is_last = storage.attempted_change_count() - before <= failing;
             storage.clear_fault();
             drop(data);
             file.close().unwrap();

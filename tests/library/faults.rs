@@ -243,7 +243,7 @@ fn named(file: &File) -> h5live::Result<NamedType> {
 /// A part of a page is written and nothing ever after it only when the system itself fails within a page, which is the
 /// model checker's matter: here whoever is told of such a failure can still close the file.
 const FAILURES: [(InjectedFailure, bool); 5] = [
-    (InjectedFailure::Full, true),
+    (InjectedFailure::StorageFull, true),
     (InjectedFailure::PartialWrite(100), false),
     (InjectedFailure::Broken, true),
     (InjectedFailure::PartialWrite(4096), true),
@@ -261,14 +261,14 @@ fn failures(kind: &str) -> &'static [(InjectedFailure, bool)] {
 fn attempt(base: &[u8], options: &OpenOptions, change: Change, fault: Option<(u64, InjectedFailure, bool)>) -> Attempt {
     let faulty = Faulty::new(storage(base));
     let file = open_with(faulty.clone(), options).unwrap();
-    let before = faulty.change_count();
+    let before = faulty.attempted_change_count();
     if let Some((at, failure, lasting)) = fault {
         faulty.fail_after(at, failure, lasting);
     }
     let flushed = change(&file).and_then(|()| file.flush()).is_ok();
-    let flushes = faulty.change_count() - before;
+    let flushes = faulty.attempted_change_count() - before;
     let closed = file.close().is_ok();
-    let changes = faulty.change_count() - before;
+    let changes = faulty.attempted_change_count() - before;
     // Who was told that closing failed may try again, and whoever does not, does so by dropping it.
     drop(file);
     Attempt { flushed, closed, flushes, changes, after: image(faulty.inner()) }
@@ -366,7 +366,7 @@ fn what_failed_is_written_once_there_is_room_again() {
             for at in 0..flushes {
                 let faulty = Faulty::new(storage(&base));
                 let file = open_with(faulty.clone(), &options).unwrap();
-                faulty.fail_after(at, InjectedFailure::Full, true);
+                faulty.fail_after(at, InjectedFailure::StorageFull, true);
                 let changed = change(&file).is_ok();
                 let flushed = file.flush().is_ok();
                 faulty.clear_fault();

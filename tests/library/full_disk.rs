@@ -45,7 +45,7 @@ fn a_failed_flush_says_which_rows_are_not_written_and_the_next_one_writes_them()
         dataset.append(&[0u32, 1, 2, 3]).unwrap();
         dataset.flush().unwrap();
         dataset.append(&[4u32, 5, 6, 7, 8, 9, 10, 11]).unwrap();
-        storage.fail_after(0, InjectedFailure::Full, true);
+        storage.fail_after(0, InjectedFailure::StorageFull, true);
         let text = format!("(not written yet: rows 1 to 2 of /{name})");
         expect(&dataset.flush().unwrap_err(), &[rows(name, 1..3)], &text);
         // The rows are there for this process, and for no other.
@@ -57,7 +57,7 @@ fn a_failed_flush_says_which_rows_are_not_written_and_the_next_one_writes_them()
         assert_eq!(if name == "plain" { plain } else { packed }, (0..12).collect::<Vec<_>>());
         // Nothing of that is left to tell.
         dataset.append(&[12u32, 13, 14, 15]).unwrap();
-        storage.fail_after(0, InjectedFailure::Full, true);
+        storage.fail_after(0, InjectedFailure::StorageFull, true);
         expect(&dataset.flush().unwrap_err(), &[rows(name, 3..4)], &format!("rows 3 to 3 of /{name})"));
         storage.clear_fault();
         file.close().unwrap();
@@ -73,7 +73,7 @@ fn a_failed_flush_of_the_file_names_every_dataset() {
     file.flush().unwrap();
     plain.append(&[2u32; 4]).unwrap();
     packed.append(&[3u32; 8]).unwrap();
-    storage.fail_after(0, InjectedFailure::Full, true);
+    storage.fail_after(0, InjectedFailure::StorageFull, true);
     let text = "(not written yet: rows 1 to 2 of /packed, rows 2 to 2 of /plain)";
     expect(&file.flush().unwrap_err(), &[rows("packed", 1..3), rows("plain", 2..3)], text);
     storage.clear_fault();
@@ -87,7 +87,7 @@ fn an_append_that_does_not_fit_is_refused_and_says_which_rows_before_it_wait() {
     let (storage, file) = live();
     let plain = file.dataset("plain").unwrap();
     plain.append(&[7u32; 40]).unwrap();
-    storage.fail_after(0, InjectedFailure::Full, true);
+    storage.fail_after(0, InjectedFailure::StorageFull, true);
     let much = vec![8u32; 1 << 20];
     let error = plain.append(&much).unwrap_err();
     expect(&error, &[rows("plain", 0..10)], "(not written yet: rows 0 to 9 of /plain)");
@@ -109,7 +109,7 @@ fn a_close_that_cannot_put_growing_chunks_through_their_filters_loses_no_row_and
             packed.flush().unwrap();
         }
         packed.append(&(16..24).collect::<Vec<u32>>()).unwrap();
-        storage.fail_after(fault, InjectedFailure::Full, true);
+        storage.fail_after(fault, InjectedFailure::StorageFull, true);
         let closed = file.close();
         storage.clear_fault();
         let [_, found] = published(&storage);

@@ -207,13 +207,13 @@ fn a_write_that_fails_loses_nothing_and_leaves_none() {
         let data = of_rows(&file, "data", &[UNLIMITED, ROW as u64]);
         file.start_swmr().unwrap();
         append(&data, 0..30);
-        let before = storage.change_count();
-        storage.fail_after(failing, InjectedFailure::Full, false);
+        let before = storage.attempted_change_count();
+        storage.fail_after(failing, InjectedFailure::StorageFull, false);
         for number in 30..50 {
             data.append(&row(number)).unwrap();
             data.flush().or_else(|_| data.flush()).unwrap();
         }
-        let is_last = storage.change_count() - before <= failing;
+        let is_last = storage.attempted_change_count() - before <= failing;
         storage.clear_fault();
         drop(data);
         file.close().unwrap();

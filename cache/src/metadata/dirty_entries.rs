@@ -60,7 +60,7 @@ impl DirtyEntries {
     }
 
     /// Keeps those that `is_dirty`.
-    pub fn retain(&mut self, is_dirty: impl Fn(EntryId) -> bool) {
+    pub fn remove_clean(&mut self, is_dirty: impl Fn(EntryId) -> bool) {
         self.latest.retain(|(_, id)| is_dirty(*id));
         self.latest.shrink_to(SHRINK_CAPACITY);
         let few = self.lists.len() <= MAX_SPARE_LISTS;
@@ -75,7 +75,7 @@ impl DirtyEntries {
     }
 
     /// Keeps those of `owners` that `is_dirty`, and those of others.
-    pub fn retain_dirty_of_owners(&mut self, owners: &[Owner], is_dirty: impl Fn(EntryId) -> bool) {
+    pub fn remove_clean_of_owners(&mut self, owners: &[Owner], is_dirty: impl Fn(EntryId) -> bool) {
         self.distribute_to_owners();
         for owner in owners {
             if let Some(list) = self.lists.get_mut(owner) {
@@ -119,19 +119,19 @@ mod tests {
         for id in 0..4 {
             dirty.push_dirty(owner(id % 2), EntryId(id));
         }
-        dirty.retain_dirty_of_owners(&[owner(1)], |_| false);
+        dirty.remove_clean_of_owners(&[owner(1)], |_| false);
         assert_eq!(dirty.all(), [EntryId(0), EntryId(2)]);
         dirty.push_dirty(owner(1), EntryId(5));
-        dirty.retain(|id| id != EntryId(2));
+        dirty.remove_clean(|id| id != EntryId(2));
         assert_eq!(dirty.all(), [EntryId(0), EntryId(5)]);
-        dirty.retain(|_| false);
+        dirty.remove_clean(|_| false);
         assert_eq!(dirty.all(), []);
         // Few empty lists stay, many do not.
         assert_eq!(dirty.lists.len(), 2);
         let many: Vec<_> = (0..2 * MAX_SPARE_LISTS as u64).map(owner).collect();
         many.iter().for_each(|owner| dirty.push_dirty(*owner, EntryId(7)));
         assert_eq!(dirty.of_owners(&many).len(), many.len());
-        dirty.retain(|_| false);
+        dirty.remove_clean(|_| false);
         assert_eq!(dirty.lists.len(), 0);
     }
 }

@@ -72,7 +72,7 @@ struct ProtocolSteps {
 impl Cache {
     /// Writes the dirty entries and raw data in `scope`. First it makes the file long enough. Then it writes raw data,
     /// then the superblock if it must announce a new end, then entries, children before parents. It returns when the
-    /// operating system has all of it; it is not durable before [`Cache::sync`]. Operations go on meanwhile.
+    /// operating system has all of it; it is not durable before [`Cache::sync_flushed`]. Operations go on meanwhile.
     ///
     /// Must not be called inside an operation.
     ///
@@ -149,7 +149,7 @@ impl Cache {
         match step {
             FlushStep::ExtendTo(len) => self.space.ensure_len(*len, &*self.storage),
             FlushStep::Barrier(kind) if self.options.mutant.lacks_barrier(*kind) => Ok(()),
-            FlushStep::Barrier(_) => self.sync(),
+            FlushStep::Barrier(_) => self.sync_flushed(),
             FlushStep::WriteRedo { record, is_visible } => self.write_redo(record, *is_visible),
             FlushStep::InvalidateEarlierRedo(at) => self.invalidate_redo(*at),
             FlushStep::InvalidateOwnRedo(at) => self.retire_redo(*at),

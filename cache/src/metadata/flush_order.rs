@@ -92,9 +92,9 @@ impl DependencyGraph {
         }
         let is_dirty = |id: EntryId| self.nodes.get(&id).is_some_and(|node| node.is_dirty);
         match scope {
-            FlushScope::All => self.dirty_entries.retain(is_dirty),
+            FlushScope::All => self.dirty_entries.remove_clean(is_dirty),
             FlushScope::Owner(owner) => {
-                self.dirty_entries.retain_dirty_of_owners(&owners_reached_from(&self.owner_deps, owner), is_dirty)
+                self.dirty_entries.remove_clean_of_owners(&owners_reached_from(&self.owner_deps, owner), is_dirty)
             }
         }
         picked
@@ -131,7 +131,7 @@ impl DependencyGraph {
             }
         }
         let DependencyGraph { dirty_entries: dirty, nodes, .. } = self;
-        dirty.retain(|id| nodes.get(&id).is_some_and(|node| node.is_dirty));
+        dirty.remove_clean(|id| nodes.get(&id).is_some_and(|node| node.is_dirty));
         Some(picked)
     }
 

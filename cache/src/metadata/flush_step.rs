@@ -128,5 +128,5 @@ impl fmt::Debug for FlushStep {
     }
 }
 
-/// The pieces that [`Cache::write_new_raw`](crate::Cache::write_new_raw) has put into the write buffer.
+/// The pieces that [`Cache::write_or_enqueue_new_raw`](crate::Cache::write_or_enqueue_new_raw) has put into the write buffer.
 pub struct BufferedWrites(pub(super) Arc<MergedWrites>);

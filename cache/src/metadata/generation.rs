@@ -134,7 +134,7 @@ impl Cache {
         let mut end = self.space.superblock_eof();
         if let Some((at, bytes, new)) = self.superblock_update()? {
             before.extend([FlushStep::ExtendTo(new), FlushStep::WriteGenerationAtNewEof { end: new, generation: now }]);
-            before.extend(barrier(BarrierKind::NewEndGeneration));
+            before.extend(barrier(BarrierKind::GenerationAtNewEof));
             before.push(FlushStep::Superblock { at, bytes, end: new });
             end = new;
         }

@@ -217,7 +217,7 @@ impl DependencyGraph {
             (node.owner, node.is_retained())
         });
         if parent_owner != child_owner {
-            self.owner_deps.add(parent_owner, child_owner);
+            self.owner_deps.add_edge(parent_owner, child_owner);
         }
         if !stays {
             self.release_if_unused(down);
@@ -302,7 +302,7 @@ impl DependencyGraph {
     fn end_edges(&mut self, edges: impl IntoIterator<Item = ParentEdge>, child_owner: Owner) {
         for ParentEdge { parent, parent_owner, .. } in edges {
             if parent_owner != child_owner {
-                self.owner_deps.remove(parent_owner, child_owner);
+                self.owner_deps.remove_edge(parent_owner, child_owner);
             }
             self.decrement_child_count(parent);
         }

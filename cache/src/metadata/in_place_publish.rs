@@ -30,7 +30,7 @@ pub struct UnpublishedChunkData<'a> {
     /// Its bytes.
     pub bytes: &'a [u8],
     /// Whether all of the chunk has been written before: the system has pages for it then.
-    pub is_prefilled: bool,
+    pub is_chunk_prefilled: bool,
 }
 
 /// The new bytes of an entry in the file.
@@ -39,12 +39,12 @@ pub struct EntryPatch<'a> {
     /// Its image.
     pub image: Cow<'a, [u8]>,
     /// The bytes that differ from the file.
-    pub changed: Range<usize>,
+    pub changed_range: Range<usize>,
 }
 
 impl From<Vec<u8>> for EntryPatch<'_> {
     fn from(image: Vec<u8>) -> Self {
-        EntryPatch { changed: 0..image.len(), image: image.into() }
+        EntryPatch { changed_range: 0..image.len(), image: image.into() }
     }
 }
 
@@ -100,10 +100,10 @@ impl Cache {
 
     /// Writes raw data by the shortest way.
     fn write_raw_part(&self, at: Addr, part: UnpublishedChunkData<'_>) -> Result<()> {
-        let UnpublishedChunkData { bytes, is_prefilled, .. } = part;
+        let UnpublishedChunkData { bytes, is_chunk_prefilled: is_prefilled, .. } = part;
         // Beyond that, a call costs less than new pages of a mapping do.
         let is_short = bytes.len() <= if is_prefilled { MAX_MAPPED_RAW_BYTES_PREFILLED } else { MAX_MAPPED_RAW_BYTES };
-        if is_short && self.storage.store_mapped(bytes, defined(at.get())?) {
+        if is_short && self.storage.try_store_mapped(bytes, defined(at.get())?) {
             self.count_written_bytes(bytes.len());
             return Ok(());
         }
@@ -112,8 +112,8 @@ impl Cache {
 
     /// Writes an entry that lies within a page by the shortest way.
     fn write_entry_patch(&self, action: StorageAction, at: Addr, patch: &EntryPatch<'_>) -> Result<()> {
-        if self.storage.store_atomic(&patch.image, patch.changed.clone(), defined(at.get())?) {
-            self.count_written_bytes(patch.changed.len());
+        if self.storage.try_store_crash_atomic(&patch.image, patch.changed_range.clone(), defined(at.get())?) {
+            self.count_written_bytes(patch.changed_range.len());
             return Ok(());
         }
         self.write_counted(action, at, &patch.image)
@@ -121,7 +121,7 @@ impl Cache {
 
     /// Whether [`Cache::try_publish_in_place`] can be used at all, maybe after the next flush: flushes have no steps beside
     /// writing dirty entries.
-    pub fn can_publish_in_place(&self) -> bool {
+    pub fn allows_in_place_publish(&self) -> bool {
         !(self.is_read_only()
             || self.has_barriers()
             || self.atomic_flush.load(std::sync::atomic::Ordering::Acquire)
@@ -131,7 +131,7 @@ impl Cache {
 
     /// Whether a flush has steps beside writing dirty entries and raw data.
     pub(super) fn needs_protocol_steps(&self) -> bool {
-        !self.can_publish_in_place() || self.has_active_redo()
+        !self.allows_in_place_publish() || self.has_active_redo()
     }
 
     /// Whether nothing of `owner` waits to be written, nor anything of others that must be written before.
@@ -157,13 +157,13 @@ mod tests {
         let at = cache.space().alloc(4, SpaceKind::Metadata).unwrap();
         let extent = cache.insert_entry(at, OWNER, Block(vec![1; 4]));
         let chunk = cache.space().alloc(8, SpaceKind::Raw).unwrap();
-        cache.write_new_raw(OWNER, chunk, 0, &[1; 8]).unwrap();
+        cache.write_or_enqueue_new_raw(OWNER, chunk, 0, &[1; 8]).unwrap();
         cache.flush(FlushScope::All).unwrap();
         (cache, extent, chunk)
     }
 
     fn publish(cache: &Cache, extent: &Handle<Block>, chunk: Addr, to: u8) -> Result<bool> {
-        let part = UnpublishedChunkData { chunk, offset: 2, bytes: &[to; 3], is_prefilled: false };
+        let part = UnpublishedChunkData { chunk, offset: 2, bytes: &[to; 3], is_chunk_prefilled: false };
         cache.try_publish_in_place(part, extent, 4, |extent, _| {
             extent.0.fill(to);
             Some(Ok(extent.0.clone().into()))
@@ -214,7 +214,7 @@ mod tests {
         let memory = MemoryStorage::new();
         let storage = Arc::new(FaultyStorage::new(memory.clone()));
         let (cache, extent, chunk) = prepared(storage.clone());
-        storage.fail_after(1, InjectedFailure::Full, false);
+        storage.fail_after(1, InjectedFailure::StorageFull, false);
         assert!(publish(&cache, &extent, chunk, 2).is_err());
         assert!(cache.is_dirty());
         cache.flush(FlushScope::All).unwrap();

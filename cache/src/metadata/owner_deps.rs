@@ -22,12 +22,12 @@ struct ChildOwners {
 
 impl OwnerDependencies {
     /// Counts an edge.
-    pub fn add(&mut self, parent: Owner, child: Owner) {
+    pub fn add_edge(&mut self, parent: Owner, child: Owner) {
         self.0.entry(parent).or_default().begun.push(child);
     }
 
     /// Counts an edge no more.
-    pub fn remove(&mut self, parent: Owner, child: Owner) {
+    pub fn remove_edge(&mut self, parent: Owner, child: Owner) {
         let Some(below) = self.0.get_mut(&parent) else { return };
         below.ended.push(child);
         if below.ended.len() == below.begun.len() {
@@ -73,10 +73,10 @@ mod tests {
         let mut owner_deps = OwnerDependencies::default();
         assert!(!owner_deps.has_children(owner(0)));
         for n in 0..1000 {
-            owner_deps.add(owner(0), owner(1 + n % 100));
+            owner_deps.add_edge(owner(0), owner(1 + n % 100));
         }
         for n in 0..900 {
-            owner_deps.remove(owner(0), owner(1 + n % 100));
+            owner_deps.remove_edge(owner(0), owner(1 + n % 100));
         }
         let mut below: Vec<_> = owner_deps.possible_children_of(owner(0)).collect();
         assert!(below.len() <= 2 * 100, "{}", below.len());
@@ -85,20 +85,20 @@ mod tests {
         assert_eq!(below, (1..=100).map(owner).collect::<Vec<_>>());
         for n in 0..100 {
             assert!(owner_deps.has_children(owner(0)), "{n}");
-            owner_deps.remove(owner(0), owner(1 + n));
+            owner_deps.remove_edge(owner(0), owner(1 + n));
         }
         assert!(!owner_deps.has_children(owner(0)));
-        owner_deps.remove(owner(0), owner(1));
+        owner_deps.remove_edge(owner(0), owner(1));
     }
 
     #[test]
     fn owners_whose_edges_have_ended_do_not_stay() {
         let owner = |at| Owner::new(Addr::new(at));
         let mut owner_deps = OwnerDependencies::default();
-        owner_deps.add(owner(0), owner(7));
+        owner_deps.add_edge(owner(0), owner(7));
         for n in 0..100_000 {
-            owner_deps.add(owner(0), owner(8 + n));
-            owner_deps.remove(owner(0), owner(8 + n));
+            owner_deps.add_edge(owner(0), owner(8 + n));
+            owner_deps.remove_edge(owner(0), owner(8 + n));
         }
         assert!(owner_deps.possible_children_of(owner(0)).count() <= 2 * MIN_ENDED_TO_SORT_OUT);
         assert!(owner_deps.possible_children_of(owner(0)).any(|child| child == owner(7)));

@@ -13,7 +13,7 @@ use super::flush_step::FlushStep;
 use crate::{
     cache::{Cache, CacheOptions},
     error::{Error, Result, StorageAction},
-    raw_data::{MAX_ATOMIC_READ_BYTES, RawWrite},
+    raw_data::{ATOMIC_READ_WINDOW_BYTES, RawWrite},
 };
 
 /// Bytes that a process which is killed has copied all or none of.
@@ -142,7 +142,7 @@ impl Cache {
                 let (start, mut head) = (place.get().ok_or(Error::UndefinedAddr)?, [0; RedoRecord::HEAD_BYTES]);
                 let found = self.storage.read_at(&mut head, start);
                 let found = found.map_err(Error::io(StorageAction::Read, start, head.len() as u64))?;
-                match RedoRecord::stated_serial(head.get(..found).unwrap_or_default()) {
+                match RedoRecord::stated_serial_even_if_idle(head.get(..found).unwrap_or_default()) {
                     0 => self.options.clock.now().subsec_nanos(),
                     known => known,
                 }
@@ -194,7 +194,7 @@ impl Cache {
     pub(super) fn replay_unfinished_redo(&self, barriers: bool) -> Result<()> {
         let mut unfinished = self.redo_state.unfinished_record.lock();
         let Some(record) = &*unfinished else { return Ok(()) };
-        let barrier = || if barriers { self.sync() } else { Ok(()) };
+        let barrier = || if barriers { self.sync_flushed() } else { Ok(()) };
         barrier()?;
         for write in &record.writes {
             self.write_counted(StorageAction::WriteRedo, write.at, &write.bytes)?;
@@ -211,20 +211,20 @@ impl Cache {
         let mut redo_writes = Vec::new();
         let mut bytes = 0;
         for write in writes {
-            if bytes + write.byte_count() > MAX_ATOMIC_READ_BYTES {
+            if bytes + write.byte_count() > ATOMIC_READ_WINDOW_BYTES {
                 self.write_with_redo(std::mem::take(&mut redo_writes))?;
                 bytes = 0;
             }
-            if write.byte_count() <= MAX_ATOMIC_READ_BYTES {
+            if write.byte_count() <= ATOMIC_READ_WINDOW_BYTES {
                 redo_writes.extend(write.pieces().map(|(at, bytes)| RedoWrite { at, bytes: bytes.to_vec() }));
                 bytes += write.byte_count();
                 continue;
             }
             let mut window = 0;
-            for (offset, piece) in write.pieces.split_at_multiples(MAX_ATOMIC_READ_BYTES) {
-                if offset / MAX_ATOMIC_READ_BYTES as u64 != window {
+            for (offset, piece) in write.pieces.split_at_multiples(ATOMIC_READ_WINDOW_BYTES) {
+                if offset / ATOMIC_READ_WINDOW_BYTES as u64 != window {
                     self.write_with_redo(std::mem::take(&mut redo_writes))?;
-                    window = offset / MAX_ATOMIC_READ_BYTES as u64;
+                    window = offset / ATOMIC_READ_WINDOW_BYTES as u64;
                 }
                 let at = write.chunk().checked_add(offset).unwrap_or_default();
                 redo_writes.push(RedoWrite { at, bytes: piece.to_vec() });

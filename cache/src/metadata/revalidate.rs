@@ -129,13 +129,13 @@ mod tests {
         };
         let (first, bytes, times) = load(3);
         assert_eq!((&bytes[..], times), (&b"old"[..], 1));
-        let lean = cache.memory_bytes();
+        let lean = cache.metadata_memory_bytes();
         cache.revalidate_owner_on_load(Owner::FILE);
         assert_eq!(load(3).2, 0, "another owner");
         cache.revalidate_owner_on_load(OWNER);
         assert!(first.is_invalidated() && cache.get_cached::<Block>(Addr::new(0)).unwrap().is_none());
         assert_eq!(load(3).2, 1, "the bytes are kept from now on");
-        assert_eq!(cache.memory_bytes(), lean + 3);
+        assert_eq!(cache.metadata_memory_bytes(), lean + 3);
         cache.revalidate_owner_on_load(OWNER);
         cache.revalidate_owner_on_load(OWNER);
         let (same, bytes, times) = load(3);

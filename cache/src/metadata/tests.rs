@@ -79,7 +79,7 @@ fn a_trim_writes_what_waits_for_nothing_and_forgets_what_nobody_has_used() {
     let parent = add(&cache, OWNER, &[9; 16]);
     let children = [1, 2, 3, 4, 5, 6].map(|n| {
         let child = add(&cache, OWNER, &[n; 16]);
-        cache.add_dependency_to_first_write(&parent, &child, DependencyKind::Link).unwrap();
+        cache.add_dependency_until_first_write(&parent, &child, DependencyKind::Link).unwrap();
         child.addr()
     });
     let is_cached = |child: usize| cache.get_cached::<Block>(children[child]).unwrap().is_some();
@@ -138,7 +138,7 @@ fn an_address_has_one_type() {
     let cache = cache(&MemoryStorage::new());
     let block = add(&cache, OWNER, b"block");
     let wrong = cache.load(block.addr(), OWNER, || Ok::<_, Error>(Other));
-    assert!(matches!(wrong, Err(Error::WrongType { .. })));
+    assert!(matches!(wrong, Err(Error::WrongEntryType { .. })));
 }
 
 #[test]
@@ -187,11 +187,11 @@ fn unused_entries_are_evicted_to_stay_in_the_budget() {
         load(n);
         load(1);
     }
-    assert!(cache.memory_bytes() <= 64 * 1000, "{}", cache.memory_bytes());
+    assert!(cache.metadata_memory_bytes() <= 64 * 1000, "{}", cache.metadata_memory_bytes());
     assert_eq!(load(0).id(), held.id(), "what is held stays");
     let totals = cache.stats();
     assert_eq!(totals.misses, 5000, "what is used often stays");
-    assert_eq!(totals.evictions + cache.memory_bytes() as u64 / 100, totals.misses);
+    assert_eq!(totals.evictions + cache.metadata_memory_bytes() as u64 / 100, totals.misses);
 }
 
 #[test]
@@ -218,10 +218,10 @@ fn what_was_held_is_evicted_once_it_may_go() {
         cache.load(at, OWNER, || cache.read_block_uncached(at, 100).map(Block)).unwrap()
     };
     let held: Vec<_> = (0..6000).map(load).collect();
-    assert_eq!(cache.memory_bytes(), 600_000);
+    assert_eq!(cache.metadata_memory_bytes(), 600_000);
     drop(held);
     (6000..9000).for_each(|n| drop(load(n)));
-    assert!(cache.memory_bytes() <= 64_000, "{}", cache.memory_bytes());
+    assert!(cache.metadata_memory_bytes() <= 64_000, "{}", cache.metadata_memory_bytes());
 }
 
 #[test]
@@ -241,7 +241,7 @@ fn what_is_dirty_or_pinned_or_a_parent_is_not_evicted() {
     cache.unpin_entry(ids[1].1);
     cache.flush(FlushScope::All).unwrap();
     cache.evict_owner(OWNER);
-    assert_eq!(cache.memory_bytes(), 0);
+    assert_eq!(cache.metadata_memory_bytes(), 0);
 }
 
 #[test]
@@ -284,7 +284,7 @@ fn an_entry_that_cannot_be_encoded_stays_dirty_and_is_named() {
     for _ in 0..2 {
         assert!(matches!(cache.flush(FlushScope::All), Err(Error::Encode { at: where_, .. }) if where_ == at));
     }
-    assert!(matches!(cache.finalize_and_truncate(false), Err(Error::Dirty(3))));
+    assert!(matches!(cache.finalize_and_truncate(false), Err(Error::UnflushedEntries(3))));
     assert!(storage.to_vec().is_empty());
     cache.forget_entry(at);
     cache.flush(FlushScope::All).unwrap();
@@ -305,7 +305,7 @@ fn a_claimed_size_is_not_trusted() {
 fn an_end_may_be_announced_far_ahead() {
     let storage = MemoryStorage::new();
     let cache = cache(&storage);
-    cache.preextend_superblock_eof(1 << 20).unwrap();
+    cache.preextend_file_and_eof(1 << 20).unwrap();
     assert_eq!(storage.to_vec().len(), 8 + (1 << 20));
     add(&cache, OWNER, b"block");
     let plan = cache.begin_flush(FlushScope::All).unwrap();
@@ -378,7 +378,7 @@ fn what_leads_to_a_new_entry_waits_for_it_until_it_is_there() {
         let cache = cache(&MemoryStorage::new());
         let upper = add(&cache, OWNER, b"upper");
         let lower = add(&cache, OWNER, b"lower");
-        cache.add_dependency_to_first_write(&upper, &lower, DependencyKind::BTree1Node).unwrap();
+        cache.add_dependency_until_first_write(&upper, &lower, DependencyKind::BTree1Node).unwrap();
         assert!(cache.add_dependency_until_clean(&lower, &upper, DependencyKind::BTree1Symbols).is_err());
         let plan = cache.begin_flush(FlushScope::All).unwrap();
         lower.mark_dirty();
@@ -444,7 +444,7 @@ fn what_is_new_is_durable_before_what_leads_to_it_is_changed() {
     cache.flush(FlushScope::All).unwrap();
     stored.update(|block| block.0[0] = b'L');
     let new = add(&cache, OWNER, b"node");
-    cache.add_dependency(&new, &stored, DependencyKind::BTree2Node).unwrap();
+    cache.add_dependency(&new, &stored, DependencyKind::BTree2HeaderToNode).unwrap();
     root.update(|block| block.0[0] = b'R');
     cache.add_dependency(&root, &new, DependencyKind::BTree2Root).unwrap();
     let plan = cache.begin_flush(FlushScope::All).unwrap();
@@ -520,7 +520,7 @@ fn what_belongs_together_is_there_whole_or_not_at_all() {
         }
         cache.enqueue_chunk_overwrite(OWNER, raw, [(0, b"new"[..].into())], beneath);
         cache.make_next_flush_atomic();
-        storage.fail_after(fails_after, InjectedFailure::Full, true);
+        storage.fail_after(fails_after, InjectedFailure::StorageFull, true);
         let flushed = cache.flush(FlushScope::Owner(Owner::new(Addr::new(1)))).is_ok();
         let record = SeqlockCounter::word_addr(Addr::new(cache.space().superblock_eof())).unwrap();
         let at = |addr| found(&memory, addr, 3, record);

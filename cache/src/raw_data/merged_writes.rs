@@ -19,7 +19,7 @@ pub enum ReplacedBytesVisibility {
     /// Nothing that readers look at: they have not come to the end of the extent, or the space is in nobody's use.
     BeyondExtent,
     /// Space that was just allocated, to which nothing in the file leads yet.
-    Unreachable,
+    NotYetReachable,
     /// Data that readers may be reading: they are to find the old or the new.
     Visible,
 }
@@ -28,8 +28,8 @@ impl ReplacedBytesVisibility {
     /// The visibility of two writes that wait at the same time.
     pub(super) fn combine(self, other: ReplacedBytesVisibility) -> ReplacedBytesVisibility {
         match (self, other) {
-            (ReplacedBytesVisibility::Unreachable, _) | (_, ReplacedBytesVisibility::Unreachable) => {
-                ReplacedBytesVisibility::Unreachable
+            (ReplacedBytesVisibility::NotYetReachable, _) | (_, ReplacedBytesVisibility::NotYetReachable) => {
+                ReplacedBytesVisibility::NotYetReachable
             }
             (ReplacedBytesVisibility::Visible, _) | (_, ReplacedBytesVisibility::Visible) => {
                 ReplacedBytesVisibility::Visible

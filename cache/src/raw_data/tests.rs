@@ -63,7 +63,7 @@ fn large_pieces_are_not_copied_together() {
 fn a_large_write_through_is_on_the_storage_at_once() {
     let (storage, cache) = cache();
     let chunk = cache.space().alloc(70 << 10, SpaceKind::Raw).unwrap();
-    assert_eq!(cache.write_new_raw(Owner::FILE, chunk, 0, &[1; 70 << 10]).unwrap(), None);
+    assert_eq!(cache.write_or_enqueue_new_raw(Owner::FILE, chunk, 0, &[1; 70 << 10]).unwrap(), None);
     assert_eq!(writes(&storage), [(8, 70 << 10)]);
 }
 
@@ -73,7 +73,7 @@ fn small_write_throughs_are_gathered_until_there_are_many() {
     let chunks: Vec<Addr> = (0..64).map(|_| cache.space().alloc(16 << 10, SpaceKind::Raw).unwrap()).collect();
     for (n, chunk) in chunks.iter().enumerate() {
         assert_eq!(writes(&storage), []);
-        cache.write_new_raw(Owner::FILE, *chunk, 0, &[n as u8; 16 << 10]).unwrap();
+        cache.write_or_enqueue_new_raw(Owner::FILE, *chunk, 0, &[n as u8; 16 << 10]).unwrap();
     }
     assert_eq!(writes(&storage), [(chunks[0].get().unwrap(), 1 << 20)]);
     let mut read = [0; 2];
@@ -85,10 +85,10 @@ fn small_write_throughs_are_gathered_until_there_are_many() {
 fn a_small_write_through_comes_before_what_is_written_over_it() {
     let (storage, cache) = cache();
     let chunk = cache.space().alloc(4, SpaceKind::Raw).unwrap();
-    assert_eq!(cache.write_new_raw(Owner::FILE, chunk, 0, &[1; 4]).unwrap(), None);
+    assert_eq!(cache.write_or_enqueue_new_raw(Owner::FILE, chunk, 0, &[1; 4]).unwrap(), None);
     assert_eq!(writes(&storage), []);
     let waits = cache.enqueue_raw_write(Owner::FILE, chunk, 0, vec![2; 2]);
-    assert_eq!(cache.write_new_raw(Owner::FILE, chunk, 2, &[3; 2]).unwrap(), Some(waits));
+    assert_eq!(cache.write_or_enqueue_new_raw(Owner::FILE, chunk, 2, &[3; 2]).unwrap(), Some(waits));
     assert_eq!(writes(&storage), []);
     let mut read = [0; 4];
     cache.read_raw(chunk, 0, &mut read).unwrap();
@@ -272,10 +272,10 @@ fn a_read_is_told_that_waiting_bytes_were_discarded() {
     let chunk = cache.space().alloc(1, SpaceKind::Raw).unwrap();
     cache.enqueue_raw_write(Owner::FILE, chunk, 0, vec![7]);
     let reading = cache.space().begin_raw_read();
-    assert!(!reading.has_any_chunk_ever_moved() && !reading.unwritten_discarded_since_start());
+    assert!(!reading.was_any_chunk_ever_freed() && !reading.unwritten_discarded_since_start());
     cache.free_raw(None, chunk, 1);
-    assert!(reading.has_any_chunk_ever_moved() && reading.unwritten_discarded_since_start());
+    assert!(reading.was_any_chunk_ever_freed() && reading.unwritten_discarded_since_start());
     let reading = cache.space().begin_raw_read();
     cache.free_raw(None, chunk, 1);
-    assert!(reading.has_any_chunk_ever_moved() && !reading.unwritten_discarded_since_start(), "nothing of it waited");
+    assert!(reading.was_any_chunk_ever_freed() && !reading.unwritten_discarded_since_start(), "nothing of it waited");
 }

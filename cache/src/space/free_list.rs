@@ -65,7 +65,7 @@ impl FreeList {
     }
 
     /// The section that holds `at`: its first byte and its length.
-    pub fn section_at(&self, at: u64) -> Option<(u64, u64)> {
+    pub fn section_containing(&self, at: u64) -> Option<(u64, u64)> {
         let (&start, &size) = self.by_addr.range(..=at).next_back()?;
         (at < start + size).then_some((start, size))
     }

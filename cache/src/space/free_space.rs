@@ -189,7 +189,7 @@ impl FreeSpace {
             SpaceKind::Raw => &mut self.raw,
         };
         list.free_range(at, len);
-        let Some((start, len)) = list.section_at(at) else { return };
+        let Some((start, len)) = list.section_containing(at) else { return };
         let last = start.saturating_add(len) / page * page;
         if let Some(first) = start.checked_next_multiple_of(page).filter(|first| *first < last) {
             list.remove_if_free(first, last - first);
@@ -213,14 +213,15 @@ impl FreeSpace {
         })
     }
 
-    /// If the last bytes before `end` are free, they no longer belong to the file; returns where it ends then.
-    pub fn shrink_end(&mut self, end: u64) -> u64 {
+    /// If the last bytes before `allocated_end` are free, they no longer belong to the file; returns where it ends then.
+    pub fn remove_free_tail(&mut self, allocated_end: u64) -> u64 {
         self.dissolve_blocks();
         let list = if self.page_size.is_some() { &mut self.pages } else { &mut self.metadata };
-        let last = list.last_section().filter(|(start, len)| start.checked_add(*len) == Some(end));
-        let new =
-            last.and_then(|(start, _)| start.checked_next_multiple_of(self.page_size.unwrap_or(1))).unwrap_or(end);
-        list.remove_if_free(new, end.saturating_sub(new));
+        let last = list.last_section().filter(|(start, len)| start.checked_add(*len) == Some(allocated_end));
+        let new = last
+            .and_then(|(start, _)| start.checked_next_multiple_of(self.page_size.unwrap_or(1)))
+            .unwrap_or(allocated_end);
+        list.remove_if_free(new, allocated_end.saturating_sub(new));
         new
     }
 

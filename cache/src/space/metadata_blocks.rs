@@ -239,7 +239,7 @@ mod tests {
         assert_eq!(space.allocated_end(), LARGE + (1 << 20));
         assert_eq!(space.free_bytes(), (1 << 20) - 4096);
         space.adopt_free_range(second, 2048, SpaceKind::Metadata);
-        space.trim_free_tail();
+        space.shrink_allocated_end();
         assert_eq!((first, space.allocated_end(), space.free_bytes()), (LARGE, LARGE + 2048, 0));
         assert_eq!(space.alloc(100, SpaceKind::Metadata).unwrap(), Addr::new(LARGE + 2048));
         assert_eq!(space.allocated_end(), LARGE + 2148, "there are no more blocks");

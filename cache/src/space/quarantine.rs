@@ -115,12 +115,12 @@ impl Quarantine {
     }
 
     /// Bytes for which a flush has to come.
-    pub fn bytes_awaiting_flush(&self) -> u64 {
+    pub fn freed_bytes_awaiting_flush(&self) -> u64 {
         self.waiting
     }
 
     /// The sections that were freed since the last flush of everything, of no object alone.
-    pub fn sections_awaiting_full_flush(&self) -> impl Iterator<Item = FreedSection> {
+    pub fn freed_sections_awaiting_full_flush(&self) -> impl Iterator<Item = FreedSection> {
         self.given.get(&None).into_iter().flatten().copied()
     }
 

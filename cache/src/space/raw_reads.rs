@@ -41,7 +41,7 @@ impl RawReads {
     }
 
     /// The index leads to another place of a chunk, or to none.
-    pub fn count_chunk_move(&self) {
+    pub fn note_chunk_freed(&self) {
         self.moves.fetch_add(1, SeqCst);
     }
 
@@ -79,7 +79,7 @@ pub struct RawReadGuard<'a> {
 
 impl RawReadGuard<'_> {
     /// Whether any chunk of the file may have lost its place since the file was opened.
-    pub fn has_any_chunk_ever_moved(&self) -> bool {
+    pub fn was_any_chunk_ever_freed(&self) -> bool {
         self.reads.moves.load(SeqCst) != 0
     }
 
@@ -162,10 +162,10 @@ mod tests {
     fn a_read_knows_what_was_discarded_since_it_began() {
         let reads = RawReads::new();
         let first = reads.begin();
-        assert!(!first.has_any_chunk_ever_moved() && !first.unwritten_discarded_since_start());
-        reads.count_chunk_move();
+        assert!(!first.was_any_chunk_ever_freed() && !first.unwritten_discarded_since_start());
+        reads.note_chunk_freed();
         reads.note_unwritten_bytes_dropped();
-        assert!(first.has_any_chunk_ever_moved() && first.unwritten_discarded_since_start());
-        assert!(reads.begin().has_any_chunk_ever_moved() && !reads.begin().unwritten_discarded_since_start());
+        assert!(first.was_any_chunk_ever_freed() && first.unwritten_discarded_since_start());
+        assert!(reads.begin().was_any_chunk_ever_freed() && !reads.begin().unwritten_discarded_since_start());
     }
 }

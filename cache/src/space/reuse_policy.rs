@@ -27,7 +27,7 @@ impl ReusePolicy {
 
 /// Freed space that is not free yet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct QuarantinedSpace {
+pub struct QuarantineStats {
     /// Bytes to which nothing in the file leads any more, and that rest.
     pub unreachable_bytes: u64,
     /// Bytes that nobody gets in this session.

@@ -68,12 +68,12 @@ fn reaching_never_cuts() {
     let storage = FaultyStorage::new(MemoryStorage::from(vec![1; 100]));
     let space = space(0);
     space.ensure_len(50, &storage).unwrap();
-    assert_eq!(storage.change_count(), 0);
+    assert_eq!(storage.attempted_change_count(), 0);
     space.ensure_len_ahead(101, &storage).unwrap();
     let len = storage.len().unwrap();
     assert!(len >= 101 + (64 << 10));
     space.ensure_len_ahead(len, &storage).unwrap();
-    assert_eq!(storage.change_count(), 1);
+    assert_eq!(storage.attempted_change_count(), 1);
 }
 
 #[test]
@@ -154,7 +154,7 @@ fn what_is_given_up_inside_a_structure_is_settled_by_the_next_whole_flush_that_s
 #[test]
 fn pages_hold_one_kind_each_and_nothing_small_crosses_a_border() {
     let space = Space::new(100, Width::EIGHT, Clock::default(), false);
-    space.set_page_size(4096).unwrap();
+    space.set_page_size_and_align_end(4096).unwrap();
     assert_eq!(space.allocated_end(), 4096);
     let metadata = space.alloc(1000, SpaceKind::Metadata).unwrap();
     assert_eq!(metadata.get(), Some(104), "what is left of the first page is for structures");
@@ -172,10 +172,10 @@ fn pages_hold_one_kind_each_and_nothing_small_crosses_a_border() {
     space.free_raw(raw, 3000);
     space.free_raw(Addr::new(7096), 1000);
     space.free_raw(large, 5000);
-    assert_eq!(space.bytes_awaiting_flush(), 9000);
+    assert_eq!(space.freed_bytes_awaiting_flush(), 9000);
     space.begin_flush(FlushScope::All);
     space.end_flush(true);
-    assert_eq!(space.bytes_awaiting_flush(), 0);
+    assert_eq!(space.freed_bytes_awaiting_flush(), 0);
     assert_eq!(
         space.alloc(3000, SpaceKind::Metadata).unwrap().get(),
         Some(4096),
@@ -187,7 +187,7 @@ fn pages_hold_one_kind_each_and_nothing_small_crosses_a_border() {
 #[test]
 fn pages_of_large_blocks_are_given_back_whole_wherever_they_begin() {
     let space = Space::new(0, Width::EIGHT, Clock::default(), false);
-    space.set_page_size(512).unwrap();
+    space.set_page_size_and_align_end(512).unwrap();
     let large = space.alloc(998, SpaceKind::Metadata).unwrap();
     let next = space.alloc(512, SpaceKind::Metadata).unwrap();
     let last = space.alloc(20, SpaceKind::Metadata).unwrap();
@@ -198,12 +198,12 @@ fn pages_of_large_blocks_are_given_back_whole_wherever_they_begin() {
     assert_eq!(space.free_sections().last(), Some(&(0, 1536, None)));
     space.free_metadata(last, 20);
     flush(&space, FlushScope::All);
-    space.trim_free_tail();
+    space.shrink_allocated_end();
     assert_eq!((space.allocated_end(), space.free_sections().len()), (0, 0));
     space.alloc(1000, SpaceKind::Raw).unwrap();
     space.adopt_free_range(600, 424, SpaceKind::Raw);
     space.adopt_free_range(1000, 24, SpaceKind::Raw);
-    space.trim_free_tail();
+    space.shrink_allocated_end();
     assert_eq!(space.allocated_end(), 1024, "the file ends with a page");
 }
 
@@ -215,7 +215,7 @@ fn ends_where_the_last_allocated_space_does() {
     space.free_metadata(second, 100);
     space.begin_flush(FlushScope::All);
     space.end_flush(true);
-    space.trim_free_tail();
+    space.shrink_allocated_end();
     assert_eq!(space.allocated_end(), 100);
     space.adopt_free_range(first.get().unwrap(), 100, SpaceKind::Metadata);
     assert_eq!(space.free_sections(), [(0, 100, None)]);
@@ -286,9 +286,9 @@ fn time_alone_frees_nothing_that_rests_until_nobody_has_the_file_open() {
     time.store(1_000_000_000, Relaxed);
     assert_ne!(space.alloc(64 << 10, SpaceKind::Raw).unwrap(), at);
     assert!(!space.is_reclaimable(moment));
-    space.reclaim_if_exclusive(true, || false);
-    assert_eq!(space.quarantined_space().unreachable_bytes, 64 << 10);
-    space.reclaim_if_exclusive(true, || true);
+    space.begin_min_grace_if_exclusive(true, || false);
+    assert_eq!(space.quarantine_stats().unreachable_bytes, 64 << 10);
+    space.begin_min_grace_if_exclusive(true, || true);
     assert!(!space.is_reclaimable(moment), "a moment more, for those that have the file open only now and then");
     space.free_raw(other, 64 << 10);
     flush(&space, FlushScope::All);
@@ -296,12 +296,12 @@ fn time_alone_frees_nothing_that_rests_until_nobody_has_the_file_open() {
     assert!(space.is_reclaimable(moment));
     assert_eq!(space.alloc(64 << 10, SpaceKind::Raw).unwrap(), at);
     assert_eq!(
-        space.quarantined_space().unreachable_bytes,
+        space.quarantine_stats().unreachable_bytes,
         64 << 10,
         "what became unreachable later waits for the next answer"
     );
-    space.release_all_quarantined();
-    assert_eq!((space.quarantined_space().unreachable_bytes, space.free_bytes()), (0, 64 << 10));
+    space.release_all_unreachable();
+    assert_eq!((space.quarantine_stats().unreachable_bytes, space.free_bytes()), (0, 64 << 10));
 }
 
 #[test]
@@ -311,18 +311,18 @@ fn what_is_wanted_inside_structures_is_worth_the_question_whether_anybody_has_th
     let ask = || asked.set(asked.get() + 1);
     let moment = space.current_epoch();
     flush(&space, FlushScope::All);
-    space.reclaim_if_exclusive(false, || {
+    space.begin_min_grace_if_exclusive(false, || {
         ask();
         true
     });
     assert_eq!(asked.get(), 0);
     assert!(!space.is_reclaimable(moment));
-    space.reclaim_if_exclusive(false, || {
+    space.begin_min_grace_if_exclusive(false, || {
         ask();
         true
     });
     assert_eq!(asked.get(), 1);
-    space.reclaim_if_exclusive(false, || {
+    space.begin_min_grace_if_exclusive(false, || {
         ask();
         true
     });
@@ -332,14 +332,14 @@ fn what_is_wanted_inside_structures_is_worth_the_question_whether_anybody_has_th
 #[test]
 fn merged_sections_are_given_back_within_the_borders_of_pages_and_blocks() {
     let (space, _) = timed(ReusePolicy::WhenExclusive, false);
-    space.set_page_size(4096).unwrap();
+    space.set_page_size_and_align_end(4096).unwrap();
     let pieces: Vec<Addr> = (0..6).map(|_| space.alloc(2000, SpaceKind::Raw).unwrap()).collect();
     let large = space.alloc(5000, SpaceKind::Raw).unwrap();
     let kept = space.alloc(2000, SpaceKind::Raw).unwrap();
     pieces.iter().for_each(|at| space.free_raw(*at, 2000));
     space.free_raw(large, 5000);
     flush(&space, FlushScope::All);
-    space.release_all_quarantined();
+    space.release_all_unreachable();
     let (kept, end) = (kept.get().unwrap(), space.allocated_end());
     let free = space.free_sections();
     assert!(free.iter().all(|(at, len, _)| at + len <= kept || *at >= kept + 2000), "{free:?}");
@@ -403,7 +403,7 @@ fn zeros_are_where_nothing_was_and_no_intent_will_be() {
     space.ensure_len(1000, &storage).unwrap();
     assert_eq!(zeros(&space, 50), (250, 50), "who died has left something there");
     assert_eq!(zeros(&space, 100), (300, 0));
-    space.trim_free_tail();
+    space.shrink_allocated_end();
     assert_eq!(zeros(&space, 600), (400, 0));
     assert_eq!(zeros(&space, 1), (1000, 1), "a redo record may come to be where the end is announced");
     space.raise_used_end_for_redo(1500);
@@ -411,7 +411,7 @@ fn zeros_are_where_nothing_was_and_no_intent_will_be() {
     assert_eq!(zeros(&space, 499), (1001, 499), "a redo record was there");
     assert_eq!(zeros(&space, 64), (1500, 0));
     space.free_unwritten(Addr::new(1500), 64);
-    space.trim_free_tail();
+    space.shrink_allocated_end();
     assert_eq!(zeros(&space, 64), (1500, 64), "it was in use before");
     space.raise_used_end_for_redo(1600);
     assert_eq!(zeros(&space, 400), (1564, 36), "a redo record was at the begin of it");
@@ -442,7 +442,7 @@ impl Storage for Eager {
         self.0.sync()
     }
 
-    fn prefill_bytes(&self) -> usize {
+    fn preferred_prefill_len(&self) -> usize {
         100
     }
 
@@ -527,7 +527,7 @@ fn a_storage_that_finds_no_places_is_asked_once_and_a_full_one_further_on() {
 fn what_a_damaged_file_gives_back_beyond_its_end_overflows_nothing_and_is_never_given_out() {
     for page in [4096, 1 << 63, (1 << 63) + 1, u64::MAX - 100] {
         let space = space(5000);
-        space.set_page_size(page).unwrap();
+        space.set_page_size_and_align_end(page).unwrap();
         let end = space.allocated_end();
         for (at, len) in [(end + 5, 50), (u64::MAX - 10, 5), (u64::MAX - 10, u64::MAX), (7, u64::MAX), (0, u64::MAX)] {
             for kind in [SpaceKind::Metadata, SpaceKind::Raw] {
@@ -540,7 +540,7 @@ fn what_a_damaged_file_gives_back_beyond_its_end_overflows_nothing_and_is_never_
         let free = space.free_bytes();
         flush(&space, FlushScope::All);
         assert_eq!(space.free_bytes(), free, "nothing of it is free");
-        space.trim_free_tail();
+        space.shrink_allocated_end();
         // Of the largest pages there may be no second one.
         let _ = space.alloc(40, SpaceKind::Raw);
         assert!(space.free_sections().iter().all(|(at, len, _)| at + len <= space.allocated_end()));

@@ -9,7 +9,7 @@ use crate::primitive::Mutex;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum InjectedFailure {
     /// Nothing is written: the medium is full.
-    Full,
+    StorageFull,
     /// Nothing is written: the medium is broken.
     Broken,
     /// The first bytes, this many at most, are written; then the medium is full.
@@ -19,7 +19,7 @@ pub enum InjectedFailure {
 impl InjectedFailure {
     fn error(self) -> io::Error {
         match self {
-            InjectedFailure::Full | InjectedFailure::PartialWrite(_) => io::ErrorKind::StorageFull.into(),
+            InjectedFailure::StorageFull | InjectedFailure::PartialWrite(_) => io::ErrorKind::StorageFull.into(),
             InjectedFailure::Broken => io::Error::other("injected failure"),
         }
     }
@@ -64,7 +64,7 @@ impl<S: Storage> FaultyStorage<S> {
     }
 
     /// The number of changes that were asked for so far, failed ones included.
-    pub fn change_count(&self) -> u64 {
+    pub fn attempted_change_count(&self) -> u64 {
         self.fault.lock().done
     }
 
@@ -102,8 +102,8 @@ impl<S: Storage> Storage for FaultyStorage<S> {
         self.next_failure().map_or_else(|| self.inner.sync(), |failure| Err(failure.error()))
     }
 
-    fn prefill_bytes(&self) -> usize {
-        self.inner.prefill_bytes()
+    fn preferred_prefill_len(&self) -> usize {
+        self.inner.preferred_prefill_len()
     }
 
     fn reserve(&self, at: u64, len: u64) -> io::Result<()> {

@@ -38,7 +38,7 @@ impl FileStorage {
     }
 
     /// The same, which is never mapped to read and write small pieces.
-    pub fn without_mmap(self) -> Self {
+    pub fn without_mmap_io(self) -> Self {
         FileStorage { by_calls: true, ..self }
     }
 
@@ -184,21 +184,21 @@ impl Storage for FileStorage {
     }
 
     #[cfg(target_os = "linux")]
-    fn store_mapped(&self, bytes: &[u8], at: u64) -> bool {
+    fn try_store_mapped(&self, bytes: &[u8], at: u64) -> bool {
         if self.by_calls {
             return false;
         }
         let file = self.file.read();
-        file.as_ref().is_some_and(|file| self.mmap_writer.lock().store_mapped(file, bytes, at))
+        file.as_ref().is_some_and(|file| self.mmap_writer.lock().try_store_mapped(file, bytes, at))
     }
 
     #[cfg(target_os = "linux")]
-    fn store_atomic(&self, image: &[u8], changed: Range<usize>, at: u64) -> bool {
+    fn try_store_crash_atomic(&self, image: &[u8], changed: Range<usize>, at: u64) -> bool {
         if self.by_calls {
             return false;
         }
         let file = self.file.read();
-        file.as_ref().is_some_and(|file| self.mmap_writer.lock().store_atomic(file, image, changed, at))
+        file.as_ref().is_some_and(|file| self.mmap_writer.lock().try_store_crash_atomic(file, image, changed, at))
     }
 
     fn len(&self) -> io::Result<u64> {
@@ -228,7 +228,7 @@ impl Storage for FileStorage {
     }
 
     /// The system finds a place for new pages one by one, or for many at once.
-    fn prefill_bytes(&self) -> usize {
+    fn preferred_prefill_len(&self) -> usize {
         64 << 10
     }
 

@@ -80,12 +80,12 @@ struct WriteWindow {
 
 impl MmapWriter {
     /// Writes `bytes`; `false` if that cannot be done here: some of it may have been written then.
-    pub fn store_mapped(&mut self, file: &File, bytes: &[u8], at: u64) -> bool {
+    pub fn try_store_mapped(&mut self, file: &File, bytes: &[u8], at: u64) -> bool {
         self.with_window(file, at, |mapping, offset| mapping.copy_to_mapping(bytes, offset))
     }
 
-    /// As [`Storage::store_atomic`](super::Storage::store_atomic).
-    pub fn store_atomic(&mut self, file: &File, image: &[u8], changed: Range<usize>, at: u64) -> bool {
+    /// As [`Storage::try_store_crash_atomic`](super::Storage::try_store_crash_atomic).
+    pub fn try_store_crash_atomic(&mut self, file: &File, image: &[u8], changed: Range<usize>, at: u64) -> bool {
         let Some(store) = VectorStore::vector_covering(image, changed.clone()) else { return false };
         let start = at + store.offset_in_image() as u64;
         if !self.with_window(file, start, |mapping, offset| mapping.store_by_one_instruction(store, offset)) {
@@ -188,7 +188,7 @@ mod tests {
 
     /// Whether the temporary folder is where files can be mapped.
     fn is_supported() -> bool {
-        MmapWriter::default().store_mapped(&file(10), &[1], 0)
+        MmapWriter::default().try_store_mapped(&file(10), &[1], 0)
     }
 
     #[test]
@@ -198,11 +198,11 @@ mod tests {
         }
         let (file, mut windows) = (file(3 << 20), MmapWriter::default());
         for (at, byte) in [(0, 1), (5000, 2), (2_500_000, 3), (1_500_000, 4), (5000, 5)] {
-            assert!(windows.store_mapped(&file, &[byte; 100], at));
+            assert!(windows.try_store_mapped(&file, &[byte; 100], at));
             assert_eq!(read(&file, at, 100), [byte; 100]);
             assert_eq!(read(&file, at + 100, 1), [7]);
         }
-        assert!(!windows.store_mapped(&file, &[1; 100], WINDOW_BYTES - 50), "no window has all of it");
+        assert!(!windows.try_store_mapped(&file, &[1; 100], WINDOW_BYTES - 50), "no window has all of it");
         assert!(windows.open_windows.len() <= MAX_OPEN_WINDOWS);
         assert_eq!(file.metadata().unwrap().len(), 3 << 20);
     }
@@ -218,7 +218,7 @@ mod tests {
             image[changed.clone()].fill(9);
             let mut windows = MmapWriter::default();
             file.set_modified(SystemTime::UNIX_EPOCH).unwrap();
-            if windows.store_atomic(&file, &image, changed.clone(), 1001) {
+            if windows.try_store_crash_atomic(&file, &image, changed.clone(), 1001) {
                 assert_eq!(read(&file, 1001, len), image);
                 assert_ne!(modified(&file), SystemTime::UNIX_EPOCH, "the first one is told of");
             } else {
@@ -230,7 +230,7 @@ mod tests {
             windows.notify_throttle.due = Some((soon, soon));
             file.write_all_at(&vec![7; len], 1001).unwrap();
             file.set_modified(SystemTime::UNIX_EPOCH).unwrap();
-            if windows.store_atomic(&file, &image, changed.clone(), 1001) {
+            if windows.try_store_crash_atomic(&file, &image, changed.clone(), 1001) {
                 assert_eq!(read(&file, 1001, len), image);
                 assert_eq!(modified(&file), SystemTime::UNIX_EPOCH, "one that follows soon is not");
             }
@@ -239,8 +239,8 @@ mod tests {
             file.write_all_at(&vec![7; len], 1001).unwrap();
         }
         let mut windows = MmapWriter::default();
-        assert!(!windows.store_atomic(&file, &[7; 300], 0..65, 0), "too much for one instruction");
-        assert!(!windows.store_atomic(&file, &[7; 300], 0..5, 0), "there is nothing before it");
+        assert!(!windows.try_store_crash_atomic(&file, &[7; 300], 0..65, 0), "too much for one instruction");
+        assert!(!windows.try_store_crash_atomic(&file, &[7; 300], 0..5, 0), "there is nothing before it");
         assert!(windows.notify_throttle.due.is_none());
     }
 
@@ -252,7 +252,7 @@ mod tests {
         let tmp = file(0);
         tmp.set_len(100 * WINDOW_BYTES).unwrap();
         let mut windows = MmapWriter::default();
-        let mut store = |place: u64| windows.store_mapped(&tmp, &[1; 10], place * WINDOW_BYTES);
+        let mut store = |place: u64| windows.try_store_mapped(&tmp, &[1; 10], place * WINDOW_BYTES);
         assert!((0..MAX_OPEN_WINDOWS as u64).all(&mut store));
         assert!(!(20..20 + MAX_REMEMBERED_MISSED_WINDOWS as u64).any(&mut store), "none of them came before");
         assert!((20..20 + MAX_REMEMBERED_MISSED_WINDOWS as u64).all(&mut store));
@@ -279,10 +279,10 @@ mod tests {
             return;
         }
         let (file, mut windows) = (file(2 << 20), MmapWriter::default());
-        assert!(windows.store_mapped(&file, &[1; 10], 1_100_000));
+        assert!(windows.try_store_mapped(&file, &[1; 10], 1_100_000));
         file.set_len(1000).unwrap();
-        assert!(!windows.store_mapped(&file, &[2; 10], 1_100_000));
-        assert!(!windows.store_mapped(&file, &[2; 10], 10), "and no window is opened any more");
+        assert!(!windows.try_store_mapped(&file, &[2; 10], 1_100_000));
+        assert!(!windows.try_store_mapped(&file, &[2; 10], 10), "and no window is opened any more");
         assert_eq!(file.metadata().unwrap().len(), 1000);
     }
 
@@ -293,7 +293,7 @@ mod tests {
         if std::env::var_os(CHILD).is_some() {
             let (file, mut windows) = (file(8192), MmapWriter::default());
             let other = MmapOptions::new().len(8192).map_raw(&file).unwrap();
-            windows.store_mapped(&file, &[1], 0);
+            windows.try_store_mapped(&file, &[1], 0);
             file.set_len(0).unwrap();
             // SAFETY: the fault is what is asked for.
             #[allow(unsafe_code, reason = "a fault is made")]

@@ -6,21 +6,21 @@ use super::Storage;
 
 /// Storages that hold one range of addresses each, read as one. They are not written.
 #[derive(Debug)]
-pub struct MultiFileStorage<S> {
+pub struct ReadOnlyMultiFileStorage<S> {
     /// The first address of each, in order, and the storage.
     members: Vec<(u64, S)>,
 }
 
-impl<S: Storage> MultiFileStorage<S> {
+impl<S: Storage> ReadOnlyMultiFileStorage<S> {
     /// Joins storages, each with the address of its first byte.
     pub fn new(members: impl IntoIterator<Item = (u64, S)>) -> Self {
         let mut members: Vec<_> = members.into_iter().collect();
         members.sort_by_key(|(start, _)| *start);
-        MultiFileStorage { members }
+        ReadOnlyMultiFileStorage { members }
     }
 }
 
-impl<S: Storage> Storage for MultiFileStorage<S> {
+impl<S: Storage> Storage for ReadOnlyMultiFileStorage<S> {
     fn read_at(&self, into: &mut [u8], at: u64) -> io::Result<usize> {
         let end = at.saturating_add(into.len() as u64);
         let first = self.members.partition_point(|(start, _)| *start <= at).saturating_sub(1);
@@ -79,7 +79,8 @@ mod tests {
             storage.write_at(bytes, 0).unwrap();
             storage
         };
-        let members = MultiFileStorage::new([(8, storage(&[3, 3, 3])), (0, storage(&[1; 4])), (4, storage(&[2; 2]))]);
+        let members =
+            ReadOnlyMultiFileStorage::new([(8, storage(&[3, 3, 3])), (0, storage(&[1; 4])), (4, storage(&[2; 2]))]);
         let all = [1, 1, 1, 1, 2, 2, 0, 0, 3, 3, 3];
         assert_eq!(members.len().unwrap(), all.len() as u64);
         for at in 0..14usize {

@@ -74,11 +74,11 @@ impl<S: Storage> Storage for RecordingStorage<S> {
         self.record(StorageOp::Write { at, bytes: bytes.to_vec() }, || self.inner.write_at(bytes, at))
     }
 
-    fn store_mapped(&self, bytes: &[u8], at: u64) -> bool {
+    fn try_store_mapped(&self, bytes: &[u8], at: u64) -> bool {
         self.write_at(bytes, at).is_ok()
     }
 
-    fn store_atomic(&self, image: &[u8], changed: Range<usize>, at: u64) -> bool {
+    fn try_store_crash_atomic(&self, image: &[u8], changed: Range<usize>, at: u64) -> bool {
         image.get(changed.clone()).is_some_and(|part| self.write_at(part, at + changed.start as u64).is_ok())
     }
 
@@ -94,8 +94,8 @@ impl<S: Storage> Storage for RecordingStorage<S> {
         self.record(StorageOp::Sync, || self.inner.sync())
     }
 
-    fn prefill_bytes(&self) -> usize {
-        self.inner.prefill_bytes()
+    fn preferred_prefill_len(&self) -> usize {
+        self.inner.preferred_prefill_len()
     }
 
     fn reserve(&self, at: u64, len: u64) -> io::Result<()> {

@@ -59,7 +59,7 @@ impl<S: Storage> RedoOverlay<S> {
 
     /// Reads each of these places (bytes) as what is given with it, whatever becomes of it, until
     /// [`RedoOverlay::clear`].
-    pub fn replace_overlays(&self, places: impl Iterator<Item = (u64, Vec<u8>)>) {
+    pub fn set_overlays_until_cleared(&self, places: impl Iterator<Item = (u64, Vec<u8>)>) {
         let mut pieces = self.pieces.write();
         *pieces = places.map(|(at, whole)| OverlayRange { at, torn: None, whole }).collect();
         self.any.store(!pieces.is_empty(), Release);
@@ -182,7 +182,7 @@ mod tests {
     fn what_is_laid_over_stays_until_it_is_forgotten() {
         let mended = RedoOverlay::new(MemoryStorage::default());
         mended.write_at(&[1; 8], 0).unwrap();
-        mended.replace_overlays([(2, vec![2; 2]), (6, vec![3; 4])].into_iter());
+        mended.set_overlays_until_cleared([(2, vec![2; 2]), (6, vec![3; 4])].into_iter());
         mended.write_at(&[4; 8], 0).unwrap();
         assert_eq!(read(&mended, 0, 8).unwrap(), [4, 4, 2, 2, 4, 4, 3, 3]);
         mended.clear();

@@ -222,7 +222,7 @@ impl FileWalk<'_> {
         let is_refused = |message: &RawMessage| match message.kind {
             MessageType::REFERENCE_COUNT => message.decode::<ReferenceCount>(self.widths).is_err(),
             MessageType::MODIFICATION_TIME => message.decode::<ModificationTime>(self.widths).is_err(),
-            _ => message.refuse_unknown(false).is_err(),
+            _ => message.refuse_unknown_required(false).is_err(),
         };
         (!messages.iter().any(is_refused)).then_some(messages)
     }

@@ -12,7 +12,7 @@ impl FileWalk<'_> {
     /// Messages that an object is not opened with.
     pub fn check_libhdf5_refused_messages(&mut self, header: &CheckedObjectHeader) {
         for message in &header.messages {
-            if message.refuse_unknown(false).is_err() {
+            if message.refuse_unknown_required(false).is_err() {
                 self.report(
                     FirstHeaderChunk::NAME,
                     header.addr,

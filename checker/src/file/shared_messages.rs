@@ -87,7 +87,7 @@ impl FileWalk<'_> {
     ) {
         let SharedMessageLocation::Heap { references, heap_id } = record.place else { return };
         let Some(body) = self.claim_and_read_heap_object(&mut shared.heap, &heap_id) else { return };
-        let kinds = (0..16u32).filter(|kind| shared.index.message_types >> kind & 1 != 0);
+        let kinds = (0..16u32).filter(|kind| shared.index.message_type_flags >> kind & 1 != 0);
         let hashes: Vec<u32> = kinds.map(|kind| lookup3(&body, kind)).collect();
         if !hashes.contains(&record.hash) {
             let found = hashes.first().copied().unwrap_or(0);
@@ -165,7 +165,7 @@ impl FileWalk<'_> {
 
     /// Notes which shared messages a header uses.
     pub fn add_shared_uses_of_header(&mut self, header: &CheckedObjectHeader) {
-        for message in header.messages.iter().filter(|message| message.flags.is_shareable()) {
+        for message in header.messages.iter().filter(|message| message.flags.is_indexed_for_sharing()) {
             self.count_first_copy(message.kind, &message.body);
         }
         for message in header.messages.iter().filter(|message| message.flags.is_shared()) {

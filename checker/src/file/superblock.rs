@@ -215,7 +215,7 @@ impl<'a> FileWalk<'a> {
             return;
         };
         let root = self.objects.add_link(ObjectIndex::FILE, b"", at);
-        if let Some(cached) = self.superblock.root.symbol_table() {
+        if let Some(cached) = self.superblock.root.cached_symbol_table() {
             self.objects.set_cached_symbol_table(root, cached);
         }
     }

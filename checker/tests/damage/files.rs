@@ -106,7 +106,7 @@ impl File {
             let message = header.messages.iter_mut().find(|message| message.kind == M::TYPE).unwrap();
             let mut body: M = message.decode(WIDTHS).unwrap();
             change(&mut body);
-            let mut changed = RawMessage::new(&body, MessageFlags(0), WIDTHS).unwrap().body;
+            let mut changed = RawMessage::encode_from(&body, MessageFlags(0), WIDTHS).unwrap().body;
             changed.resize(message.body.len());
             message.body = changed;
         });

@@ -79,7 +79,7 @@ fn a_gap_beside_unused_space_is_found() {
 fn a_reference_count_in_a_header_of_version_1_is_found() {
     let Some(mut file) = File::open("old") else { return };
     let at = file.at("/chunks", HEADER);
-    let count = RawMessage::new(&ReferenceCount { hard_link_count: 1 }, MessageFlags(0), WIDTHS).unwrap();
+    let count = RawMessage::encode_from(&ReferenceCount { hard_link_count: 1 }, MessageFlags(0), WIDTHS).unwrap();
     file.edit(at, FirstHeaderChunk::default(), |header| {
         let other = header.messages.iter_mut().find(|message| message.kind == MessageType::FILL_VALUE).unwrap();
         let len = other.body.len();
@@ -98,7 +98,7 @@ fn a_present_fill_value_without_bytes_is_found() {
         let message = header.messages.iter_mut().find(|message| message.kind == MessageType::FILL_VALUE).unwrap();
         let mut fill: FillValueMessage = message.decode(WIDTHS).unwrap();
         fill.fill.value = FillValue::Value(Vec::new());
-        let changed = RawMessage::new(&fill, MessageFlags(0), WIDTHS).unwrap();
+        let changed = RawMessage::encode_from(&fill, MessageFlags(0), WIDTHS).unwrap();
         let longer = changed.body.len() - message.body.len();
         *message = changed;
         let other = header.messages.iter_mut().max_by_key(|message| message.body.len()).unwrap();

@@ -16,8 +16,8 @@ fn messages_of_an_object_header_are_shown_by_field() {
     let space = DataspaceMessage::new(LibVer::V110, Dataspace::Scalar);
     let comment = Comment { text: "hello".into() };
     let messages = vec![
-        RawMessage::new(&space, MessageFlags::default(), WIDTHS).unwrap(),
-        RawMessage::new(&comment, MessageFlags::default(), WIDTHS).unwrap(),
+        RawMessage::encode_from(&space, MessageFlags::default(), WIDTHS).unwrap(),
+        RawMessage::encode_from(&comment, MessageFlags::default(), WIDTHS).unwrap(),
         RawMessage::unused(20),
     ];
     let size = messages.iter().map(|message| message.body.len() as u64 + 4).sum();
@@ -110,7 +110,7 @@ fn other_structures_are_known_by_their_signature() {
     assert!(dump_any(&chunks, &context).unwrap().result.is_err());
     let table = SharedMessageTable { index_count: 3, indexes: vec![SharedMessageIndex::default(); 3] };
     sound(&encode(&table, WIDTHS).unwrap(), &context, "shared message table");
-    let list = SharedMessageList { capacity: 4, count: 4, messages: vec![SharedMessageRecord::default(); 4] };
+    let list = SharedMessageList { capacity: 4, message_count: 4, messages: vec![SharedMessageRecord::default(); 4] };
     sound(&encode(&list, WIDTHS).unwrap(), &context, "shared message list");
     assert_eq!(dump_any(b"no structure", &context), None);
     assert_eq!(dump_any(b"OHD", &context), None);

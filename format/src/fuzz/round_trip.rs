@@ -20,7 +20,11 @@ pub fn assert_round_trip_if_sound<R: Record + Clone + Debug>(blank: &R, bytes: &
     assert_eq!(decoded.as_ref().err(), described.as_ref().err(), "the describer disagrees with the decoder");
     let mut at = 0;
     for field in &fields {
-        assert_eq!(field.at, at, "{} {} is not where the field before it ends", field.record, field.field);
+        assert_eq!(
+            field.offset_in_structure, at,
+            "{} {} is not where the field before it ends",
+            field.record, field.field
+        );
         at += field.size;
     }
     let Ok((record, used)) = decoded else { return false };

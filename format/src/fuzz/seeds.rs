@@ -80,7 +80,7 @@ fn add_file_seeds(seeds: &mut Seeds) {
         );
     }
     let comment = Comment { text: "seven b".into() };
-    let comment = RawMessage::new(&comment, MessageFlags::default(), WIDTHS).unwrap();
+    let comment = RawMessage::encode_from(&comment, MessageFlags::default(), WIDTHS).unwrap();
     let messages = vec![comment, RawMessage::unused(8)];
     for (kind, version, tracked) in [(1, 1, false), (2, 2, false), (3, 2, true)] {
         let prefix = ObjectHeaderPrefix { version, attribute_order_tracked: tracked, ..Default::default() };
@@ -393,11 +393,12 @@ fn add_array_seeds(seeds: &mut Seeds) {
 }
 
 fn add_free_space_seeds(seeds: &mut Seeds) {
-    let index = SharedMessageIndex { message_types: 8, max_list_messages: 3, message_count: 1, ..Default::default() };
+    let index =
+        SharedMessageIndex { message_type_flags: 8, max_list_messages: 3, message_count: 1, ..Default::default() };
     seeds.add_checksummed("space", &[0, 0, 2, 0], &SharedMessageTable { index_count: 2, indexes: vec![index; 2] });
     let place = SharedMessageLocation::Header { kind: MessageType::DATATYPE, index_in_kind: 1, header: SEED_ADDR };
     let messages = vec![SharedMessageRecord::default(), SharedMessageRecord { hash: 3, place }];
-    seeds.add_checksummed("space", &[0, 1, 2, 2], &SharedMessageList { capacity: 2, count: 2, messages });
+    seeds.add_checksummed("space", &[0, 1, 2, 2], &SharedMessageList { capacity: 2, message_count: 2, messages });
     for (kind, client) in [(3, FreeSpaceClient::File), (4, FreeSpaceClient::FractalHeap)] {
         let blocks = (client == FreeSpaceClient::FractalHeap).then(FreeHeapBlockRun::default);
         let section = FreeSection { offset: 800, class: 1, blocks };
@@ -457,7 +458,7 @@ fn add_indirect_block_seeds(seeds: &mut Seeds) {
     seeds.add("indirect", &[0, 2], &VarLenElement { length: 5, place });
     seeds.add("indirect", &[0, 3], &OldRegionReferenceBlob { dataset: SEED_ADDR, selection: stored.clone() });
     let blob = ReferenceValue::Blob { kind: ReferenceKind::Attribute, external: true, length: 30, place };
-    for value in [blob, ReferenceValue::Object(vec![7; 8]), ReferenceValue::Null] {
+    for value in [blob, ReferenceValue::LocalObject(vec![7; 8]), ReferenceValue::Null] {
         seeds.add("indirect", &[0, 4], &ReferenceElement { size: 18, value });
     }
     let token = vec![7; 8];

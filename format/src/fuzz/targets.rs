@@ -259,7 +259,7 @@ fn space(data: &[u8]) -> bool {
     match kind % 7 {
         0 => assert_round_trip_if_sound(&SharedMessageTable::blank(a), rest, w),
         1 => assert_round_trip_if_sound(
-            &SharedMessageList { capacity: a.into(), count: b.into(), messages: Vec::new() },
+            &SharedMessageList { capacity: a.into(), message_count: b.into(), messages: Vec::new() },
             rest,
             w,
         ),
@@ -308,7 +308,8 @@ fn dump(data: &[u8]) -> bool {
     };
     let dump = dump::dump_any(bytes, &context);
     if let Some(dump) = &dump {
-        let inside = |field: &Field| field.at.checked_add(field.size).is_some_and(|end| end <= bytes.len());
+        let inside =
+            |field: &Field| field.offset_in_structure.checked_add(field.size).is_some_and(|end| end <= bytes.len());
         assert!(dump.fields.iter().all(inside), "{} has fields outside its bytes", dump.name);
     }
     dump.is_some_and(|dump| dump.result.is_ok())

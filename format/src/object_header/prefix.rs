@@ -174,7 +174,7 @@ impl Record for ObjectHeaderPrefix {
 
     fn wire(&mut self, w: &mut impl Wire) -> Result<()> {
         if w.is_decoding() {
-            self.version = if w.starts_with(SIGNATURE.as_bytes()) { 2 } else { 1 };
+            self.version = if w.remaining_starts_with(SIGNATURE.as_bytes()) { 2 } else { 1 };
         }
         match self.version {
             1 => self.wire_version_1(w),

@@ -19,7 +19,7 @@ impl MessageFlags {
     }
 
     /// Whether the message is in the file's index of shared messages, though only this header has it.
-    pub fn is_shareable(self) -> bool {
+    pub fn is_indexed_for_sharing(self) -> bool {
         self.0 & 0x40 != 0
     }
 
@@ -68,19 +68,19 @@ impl RawMessage {
     ///
     /// # Errors
     /// [`EncodeError`] if a value does not fit its field.
-    pub fn new<M: Message + Clone>(
+    pub fn encode_from<M: Message + Clone>(
         message: &M,
         flags: MessageFlags,
         widths: Widths,
     ) -> std::result::Result<Self, EncodeError> {
-        RawMessage::from_message(message.clone(), flags, widths)
+        RawMessage::encode_from_owned(message.clone(), flags, widths)
     }
 
-    /// As [`RawMessage::new`], of a message that is given up.
+    /// As [`RawMessage::encode_from`], of a message that is given up.
     ///
     /// # Errors
-    /// As [`RawMessage::new`].
-    pub fn from_message<M: Message>(
+    /// As [`RawMessage::encode_from`].
+    pub fn encode_from_owned<M: Message>(
         mut message: M,
         flags: MessageFlags,
         widths: Widths,
@@ -89,9 +89,9 @@ impl RawMessage {
         Ok(RawMessage { kind: M::TYPE, flags, creation_index: 0, body })
     }
 
-    /// Unused space of `len` bytes of body.
-    pub fn unused(len: usize) -> Self {
-        RawMessage { body: MessageBody::zeros(len), ..Default::default() }
+    /// Unused space of `body_len` bytes of body.
+    pub fn unused(body_len: usize) -> Self {
+        RawMessage { body: MessageBody::zeros(body_len), ..Default::default() }
     }
 
     /// Whether this is unused space.
@@ -111,7 +111,7 @@ impl RawMessage {
     ///
     /// # Errors
     /// [`Fault::UnknownRequiredMessage`].
-    pub fn refuse_unknown(&self, for_writing: bool) -> Result<()> {
+    pub fn refuse_unknown_required(&self, for_writing: bool) -> Result<()> {
         if self.kind.is_known() || !self.flags.must_be_known(for_writing) {
             return Ok(());
         }

@@ -72,10 +72,10 @@ fn refuses_messages_that_run_over_the_chunk() {
 #[test]
 fn unknown_messages_are_carried_unless_they_must_be_known() {
     let message = |flags| RawMessage { kind: MessageType::new(0x99), flags: MessageFlags(flags), ..Default::default() };
-    assert!(message(0x00).refuse_unknown(true).is_ok());
-    assert!(message(0x08).refuse_unknown(false).is_ok());
-    assert!(message(0x08).refuse_unknown(true).is_err());
-    assert!(message(0x80).refuse_unknown(false).is_err());
+    assert!(message(0x00).refuse_unknown_required(true).is_ok());
+    assert!(message(0x08).refuse_unknown_required(false).is_ok());
+    assert!(message(0x08).refuse_unknown_required(true).is_err());
+    assert!(message(0x80).refuse_unknown_required(false).is_err());
 }
 
 #[test]

@@ -58,7 +58,7 @@ impl Wire for Decoder<'_> {
         self.bytes.len().saturating_sub(self.at)
     }
 
-    fn starts_with(&self, bytes: &[u8]) -> bool {
+    fn remaining_starts_with(&self, bytes: &[u8]) -> bool {
         self.bytes.get(self.at..).is_some_and(|rest| rest.starts_with(bytes))
     }
 

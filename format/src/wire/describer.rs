@@ -13,7 +13,7 @@ pub struct Field {
     /// Its name.
     pub field: &'static str,
     /// Bytes from the start of the outermost structure.
-    pub at: usize,
+    pub offset_in_structure: usize,
     /// Bytes.
     pub size: usize,
     /// The value, as text.
@@ -41,7 +41,7 @@ impl<'a> Describer<'a> {
 
     fn push_field(&mut self, field: &'static str, start: usize, value: String) {
         let size = self.inner.position().saturating_sub(start);
-        self.fields.push(Field { record: self.record, field, at: start, size, value });
+        self.fields.push(Field { record: self.record, field, offset_in_structure: start, size, value });
     }
 }
 
@@ -75,8 +75,8 @@ impl Wire for Describer<'_> {
         self.inner.remaining()
     }
 
-    fn starts_with(&self, bytes: &[u8]) -> bool {
-        self.inner.starts_with(bytes)
+    fn remaining_starts_with(&self, bytes: &[u8]) -> bool {
+        self.inner.remaining_starts_with(bytes)
     }
 
     fn fault(&self, field: &'static str, fault: Fault) -> DecodeError {

@@ -131,7 +131,7 @@ impl Wire for Encoder {
         usize::MAX
     }
 
-    fn starts_with(&self, _bytes: &[u8]) -> bool {
+    fn remaining_starts_with(&self, _bytes: &[u8]) -> bool {
         false
     }
 

@@ -58,7 +58,7 @@ pub trait Wire {
     fn remaining(&self) -> usize;
 
     /// Whether the bytes to decode go on with `bytes`; `false` on encoding.
-    fn starts_with(&self, bytes: &[u8]) -> bool;
+    fn remaining_starts_with(&self, bytes: &[u8]) -> bool;
 
     /// An error about `field` at this place, of the present structure.
     fn fault(&self, field: &'static str, fault: Fault) -> DecodeError;
@@ -229,19 +229,19 @@ pub trait Wire {
         done
     }
 
-    /// `count` nested structures of at least `each` bytes. On encoding, `count` is the length of `list`.
+    /// `count` nested structures of at least `min_item_size` bytes. On encoding, `count` is the length of `list`.
     fn list<R: Record + Default>(
         &mut self,
         field: &'static str,
         count: u64,
-        each: usize,
+        min_item_size: usize,
         list: &mut Vec<R>,
     ) -> Result<()>
     where
         Self: Sized,
     {
         if self.is_decoding() {
-            let count = self.bounded_count(field, count, each)?;
+            let count = self.bounded_count(field, count, min_item_size)?;
             list.clear();
             list.resize_with(count, R::default);
         }

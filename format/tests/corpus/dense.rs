@@ -183,7 +183,7 @@ impl Walk<'_> {
             for record in records.unwrap_or_default() {
                 if let SharedMessageLocation::Heap { heap_id, .. } = record.place {
                     let Some((_, body)) = self.object(&heap, &heap_id) else { continue };
-                    let kinds = (0..16).filter(|kind| index.message_types >> kind & 1 != 0);
+                    let kinds = (0..16).filter(|kind| index.message_type_flags >> kind & 1 != 0);
                     let mut hashes = kinds.map(|kind| lookup3(&body, kind));
                     self.agree(hashes.any(|hash| hash == record.hash), "hash of a shared message");
                 }

@@ -86,7 +86,7 @@ impl<'a> Walk<'a> {
         if superblock.version > 1 {
             self.header(superblock.extension_or_free_space);
         }
-        if let Some((btree, heap)) = superblock.root.symbol_table() {
+        if let Some((btree, heap)) = superblock.root.cached_symbol_table() {
             self.symbol_table(btree, heap);
         }
         self.header(superblock.root.header());
@@ -115,7 +115,7 @@ impl<'a> Walk<'a> {
         };
         let mut meant = bytes[..used].to_vec();
         for unused in fields.iter().filter(|field| field.field == "reserved") {
-            meant[unused.at..unused.at + unused.size].fill(0);
+            meant[unused.offset_in_structure..unused.offset_in_structure + unused.size].fill(0);
         }
         match encode(&record, self.widths) {
             Ok(again) if again == meant => {

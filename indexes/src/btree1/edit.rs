@@ -348,7 +348,7 @@ impl<K: Btree1Key> Btree1Edit<'_, K> {
                 } else if *made || self.edited_nodes.iter().zip(&handles).any(|(_, other)| other.addr() == *child) {
                     let child = cache.get_cached::<Btree1Node<K>>(*child)?;
                     if let Some(child) = child.filter(Handle::is_new) {
-                        let edge = cache.add_dependency_to_first_write(handle, &child, DependencyKind::BTree1Node);
+                        let edge = cache.add_dependency_until_first_write(handle, &child, DependencyKind::BTree1Node);
                         edge.map_err(h5live_cache::Error::from)?;
                     }
                 }
@@ -364,7 +364,7 @@ impl<K: Btree1Key> Btree1Edit<'_, K> {
             if later.is_new() || earlier.is_new() && !beside {
                 return Ok(());
             }
-            cache.remove_dependency(earlier, later);
+            cache.remove_dependencies(earlier, later);
             cache
                 .add_dependency_until_clean(later, earlier, DependencyKind::BTree1Node)
                 .map_err(h5live_cache::Error::from)

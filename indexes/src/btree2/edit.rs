@@ -340,7 +340,8 @@ impl<'a, R: Btree2Record> Btree2Edit<'a, R> {
         for OpenNode { addr, depth, content: RecordsAndChildren { records, children } } in
             std::mem::take(&mut self.nodes)
         {
-            let kind = if addr == self.header.root { DependencyKind::BTree2Root } else { DependencyKind::BTree2Node };
+            let kind =
+                if addr == self.header.root { DependencyKind::BTree2Root } else { DependencyKind::BTree2HeaderToNode };
             if depth == 0 {
                 let mut leaf = self.geometry.empty_leaf();
                 leaf.records = records;
@@ -372,8 +373,8 @@ impl<'a, R: Btree2Record> Btree2Edit<'a, R> {
                 handle
             }
             // A node is new where the mark of a deleted object was.
-            Ok(None) | Err(h5live_cache::Error::WrongType { .. }) => {
-                metadata.cache().check_memory_limit(addr, self.geometry.node_size().into())?;
+            Ok(None) | Err(h5live_cache::Error::WrongEntryType { .. }) => {
+                metadata.cache().check_memory_allocation(addr, self.geometry.node_size().into())?;
                 metadata.cache().insert_entry(addr, metadata.owner(), node)
             }
             Err(error) => return Err(error.into()),

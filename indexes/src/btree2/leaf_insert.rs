@@ -161,7 +161,7 @@ impl<R: Btree2Record> PathChange<'_, R> {
         change: impl FnOnce(&mut N),
     ) -> Result<Addr> {
         let metadata = &self.tree.metadata;
-        let kind = if is_root { DependencyKind::BTree2Root } else { DependencyKind::BTree2Node };
+        let kind = if is_root { DependencyKind::BTree2Root } else { DependencyKind::BTree2HeaderToNode };
         let place = if fresh == NodeFreshness::Stored { self.places.next() } else { None };
         let Some(place) = place else {
             // The header has waited for a node that no flush has taken since the node was made.

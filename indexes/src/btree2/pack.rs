@@ -97,7 +97,7 @@ impl<R: Btree2Record> Btree2Packer<'_, R> {
                     }
                 };
                 for child in moved {
-                    self.order_after_moved_child(&node, child, DependencyKind::BTree2Node)?;
+                    self.order_after_moved_child(&node, child, DependencyKind::BTree2HeaderToNode)?;
                 }
             }
         }

@@ -557,7 +557,7 @@ fn packed_nodes_leave_nothing_but_the_end_free() {
     assert_eq!(pair.records(), pair.expected());
     pair.flush();
     assert_eq!(pair.stored(&storage), pair.expected());
-    space.trim_free_tail();
+    space.shrink_allocated_end();
     assert!(space.free_bytes() < 2 * 512, "{:?}", space.free_sections());
     space.set_reuse_policy(h5live_cache::ReusePolicy::Never);
     assert!(!pair.tree.move_nodes_before(0).unwrap(), "others may read");

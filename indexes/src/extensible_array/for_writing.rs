@@ -63,7 +63,7 @@ impl ExtensibleArray {
         let elements = self.geometry.elements_per_data_block(number);
         let offset = self.geometry.data_block_elements_before(number) + in_line * elements;
         let space = self.data_block_space(number);
-        self.array.metadata.cache().check_memory_limit(header.addr(), self.data_block_len(number))?;
+        self.array.metadata.cache().check_memory_allocation(header.addr(), self.data_block_len(number))?;
         let block = self.array.metadata.create(space, self.empty_data_block(number, offset, header.addr()))?;
         header.update(|header| {
             header.data_block_count += 1;

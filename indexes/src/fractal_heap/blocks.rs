@@ -131,7 +131,7 @@ impl FractalHeap {
         shape: &FractalHeapHeader,
         slot: HeapBlockSlot,
     ) -> Result<ChunkIndexEntry> {
-        self.metadata.cache().check_memory_limit(self.addr, slot.size)?;
+        self.metadata.cache().check_memory_allocation(self.addr, slot.size)?;
         let overhead = shape.direct_block_overhead(self.metadata.widths());
         let block = shape.blank_direct_block(slot.size).with_zeroed_data(self.addr, slot.start, overhead);
         if let Some(filtered) = &shape.filter_info {

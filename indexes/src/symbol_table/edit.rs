@@ -387,7 +387,8 @@ impl LeafCallbacks<Btree1GroupKey> for SymbolNodes<'_> {
         let metadata = &self.table.metadata;
         match metadata.cache().get_cached::<SymbolTableNode>(child)? {
             Some(child) if child.is_new() => {
-                let done = metadata.cache().add_dependency_to_first_write(node, &child, DependencyKind::BTree1Symbols);
+                let done =
+                    metadata.cache().add_dependency_until_first_write(node, &child, DependencyKind::BTree1Symbols);
                 done.map_err(|circle| Error::Cache(circle.into()))
             }
             _ => Ok(()),

@@ -26,7 +26,7 @@ pub use capabilities::{
 };
 pub use chunks::ChunkStore;
 pub use maps::{EncodedKeyBounds, MapEdit, MapPrefetch, MapScan, MapStore};
-pub use read_block::{check_block_return_chunk_dims, read_block_by_runs};
+pub use read_block::{check_block_in_chunk, read_block_by_runs};
 pub use read_each::read_chunks_sequentially;
 pub use reads::{ChunkBytes, ChunkReadRequest, ChunkSink};
 pub use scope::ObjectScope;

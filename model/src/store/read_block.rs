@@ -9,7 +9,7 @@ use crate::{ChunkStore, DatasetSpec, Error, Result, StoredChunk};
 /// # Errors
 /// [`Error::Invalid`] if the box does not lie in a chunk, or has another number of bytes; [`Error::Unsupported`] for a
 /// dataset with filters.
-pub fn check_block_return_chunk_dims(
+pub fn check_block_in_chunk(
     spec: &DatasetSpec,
     start: &[u64],
     count: &[u64],
@@ -42,7 +42,7 @@ pub fn read_block_by_runs(
     into: &mut [u8],
 ) -> Result<()> {
     let spec = chunks.spec()?;
-    let (sides, size) = check_block_return_chunk_dims(&spec, start, count, into.len())?;
+    let (sides, size) = check_block_in_chunk(&spec, start, count, into.len())?;
     if into.is_empty() {
         return Ok(());
     }

@@ -49,7 +49,7 @@ impl NativeDataset {
                 },
             };
             let Some(chunk) = chunk else { return Ok(false) };
-            let part = UnpublishedChunkData { chunk, offset: at, bytes, is_prefilled: ready.is_some() };
+            let part = UnpublishedChunkData { chunk, offset: at, bytes, is_chunk_prefilled: ready.is_some() };
             (part, SmallVec::<[u64; 4]>::from_slice(old))
         };
         if let Some(repeated_append) =
@@ -131,7 +131,7 @@ impl NativeDataset {
             if !header_image.patch(stated) {
                 return Some(encode_with_size_hint(first, self.session.cache.widths()).map(EntryPatch::from));
             }
-            Some(Ok(EntryPatch { image: header_image.image().into(), changed: header_image.changed_range() }))
+            Some(Ok(EntryPatch { image: header_image.image().into(), changed_range: header_image.range_to_rewrite() }))
         })?;
         if done {
             *last_dims = SmallVec::from_slice(dims);

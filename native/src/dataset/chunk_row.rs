@@ -42,7 +42,7 @@ impl NativeDataset {
                 let range = begin..begin + run.len();
                 begin = range.end;
                 let place = run.first().copied().unwrap_or_default();
-                let proxy = cache.write_new_raw(owner, place, 0, &bytes(range.clone()))?;
+                let proxy = cache.write_or_enqueue_new_raw(owner, place, 0, &bytes(range.clone()))?;
                 row.runs.push((range, proxy));
             }
             Ok(())

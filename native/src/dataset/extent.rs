@@ -133,7 +133,7 @@ impl NativeDataset {
         let mut cleared = 0;
         let mut clear = |chunk: StoredChunk| {
             let at = chunk.file_offset.map_or(Addr::UNDEFINED, Addr::new);
-            cache.check_memory_limit(at, chunk.size)?;
+            cache.check_memory_allocation(at, chunk.size)?;
             let bytes = state.spec.repeated_fill_value(chunk.size as usize);
             self.overwrite_chunk(state, at, (0, bytes), ReplacedBytesVisibility::BeyondExtent)?;
             cleared += 1;

@@ -49,7 +49,7 @@ impl ExtentMessage {
         let version = {
             let header = header.read();
             let plain = header.messages.get(spot);
-            let plain = plain.filter(|message| !message.flags.is_shared() && !message.flags.is_shareable());
+            let plain = plain.filter(|message| !message.flags.is_shared() && !message.flags.is_indexed_for_sharing());
             plain.and_then(|message| DataspaceMessage::peek_version(&message.body))
         };
         let Some(version) = version else { return Ok(None) };

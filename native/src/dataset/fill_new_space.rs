@@ -32,7 +32,7 @@ impl NativeSession {
             return Ok(());
         }
         // Nothing else is ever written into space that was announced before it is allocated.
-        Ok(self.cache.preextend_superblock_eof(bytes)?)
+        Ok(self.cache.preextend_file_and_eof(bytes)?)
     }
 
     /// As [`extend_eof_for_hole`](Self::extend_eof_for_hole), for the space that a new object has from the start.
@@ -71,7 +71,7 @@ impl NativeSession {
     pub(super) fn alloc_filled_space(&self, spec: &DatasetSpec, bytes: u64) -> Result<Addr> {
         let (addr, zeros) = self.alloc_raw_space(bytes)?;
         // Bytes that must wait for a flush are in memory.
-        self.write_fill_values(spec, addr, (bytes, zeros), || Ok(self.cache.check_memory_limit(addr, bytes)?))?;
+        self.write_fill_values(spec, addr, (bytes, zeros), || Ok(self.cache.check_memory_allocation(addr, bytes)?))?;
         Ok(addr)
     }
 
@@ -96,7 +96,7 @@ impl NativeSession {
                 spec.fill_into(at, &mut piece);
             }
             let part = piece.get(..len as usize).unwrap_or(&piece);
-            if self.cache.write_new_raw(Owner::FILE, addr, at, part)?.is_some() {
+            if self.cache.write_or_enqueue_new_raw(Owner::FILE, addr, at, part)?.is_some() {
                 waits()?;
             }
             at += len;

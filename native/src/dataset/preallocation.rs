@@ -113,7 +113,7 @@ impl NativeDataset {
             && state.layout.can_move_chunks();
         let size = state.spec.chunk_bytes_or_total().filter(|size| (1..=MAX_PREALLOCATED_CHUNK_BYTES).contains(size));
         let (true, Some(size)) = (is_plain && number >= MIN_SEQUENTIAL_CHUNKS, size) else { return Ok(None) };
-        if !self.session.cache.can_publish_in_place() {
+        if !self.session.cache.allows_in_place_publish() {
             return Ok(None);
         }
         let wanted =

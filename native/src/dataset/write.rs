@@ -93,13 +93,13 @@ impl NativeDataset {
         }
         let addr = cache.space().alloc(bytes.len() as u64, SpaceKind::Raw)?;
         let proxy = match state.spec.datatype.has_vlen_or_references() {
-            true => Some(cache.enqueue_raw_with_visibility(
+            true => Some(cache.enqueue_raw_write_with_visibility(
                 owner,
                 addr,
                 (0, bytes.to_vec()),
-                ReplacedBytesVisibility::Unreachable,
+                ReplacedBytesVisibility::NotYetReachable,
             )),
-            false => cache.write_new_raw(owner, addr, 0, bytes)?,
+            false => cache.write_or_enqueue_new_raw(owner, addr, 0, bytes)?,
         };
         let operation = cache.begin_atomic_change();
         if let Some(proxy) = &proxy {
@@ -215,7 +215,7 @@ impl NativeDataset {
         };
         let (cache, owner) = (&self.session.cache, Owner::new(self.shared.header_addr));
         check_allocated(cache, stored.addr, at, bytes.len() as u64)?;
-        let proxy = cache.write_new_raw(owner, stored.addr, at, bytes)?;
+        let proxy = cache.write_or_enqueue_new_raw(owner, stored.addr, at, bytes)?;
         let operation = cache.begin_atomic_change();
         if let Some(proxy) = &proxy {
             state.layout.make_header_wait_for_raw_data(proxy)?;
@@ -254,7 +254,7 @@ impl NativeDataset {
     ) -> Result<()> {
         let cache = &self.session.cache;
         let operation = cache.begin_atomic_change();
-        self.session.require_atomic_flush();
+        self.session.make_flush_atomic_unless_followed();
         let proxy = cache.enqueue_chunk_overwrite(Owner::new(self.shared.header_addr), chunk, parts, beneath);
         self.add_heap_dependency(state, &proxy)?;
         state.layout.make_header_wait_for_raw_data(&proxy)?;
@@ -287,10 +287,15 @@ impl NativeDataset {
             (at, Cow::Borrowed(bytes))
         };
         let proxy = match when {
-            WriteTime::Now => cache.write_new_raw(owner, addr, offset, &raw)?,
+            WriteTime::Now => cache.write_or_enqueue_new_raw(owner, addr, offset, &raw)?,
             WriteTime::AtFlush => {
                 let raw = (offset, raw.into_owned());
-                Some(cache.enqueue_raw_with_visibility(owner, addr, raw, ReplacedBytesVisibility::Unreachable))
+                Some(cache.enqueue_raw_write_with_visibility(
+                    owner,
+                    addr,
+                    raw,
+                    ReplacedBytesVisibility::NotYetReachable,
+                ))
             }
         };
         let operation = cache.begin_atomic_change();

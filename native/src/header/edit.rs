@@ -99,7 +99,7 @@ impl CachedHeader {
     /// # Errors
     /// If a value does not fit the format.
     pub fn encode_message<M: Message + Clone>(&self, message: &M, flags: MessageFlags) -> Result<RawMessage> {
-        let mut raw = RawMessage::new(message, flags, self.widths())?;
+        let mut raw = RawMessage::encode_from(message, flags, self.widths())?;
         raw.body.resize(raw.body.len().next_multiple_of(self.message_sizes().alignment_bytes));
         Ok(raw)
     }
@@ -144,7 +144,7 @@ impl CachedHeader {
         let old = old.ok_or_else(|| self.damaged_error("the message is still there"))?;
         let room = sizes.message_bytes(&old);
         let needed = sizes.message_bytes(&new);
-        if sizes.fits_in(room, needed) {
+        if sizes.fits_with_any_remainder(room, needed) {
             chunk.change_messages_and_fill(|messages| {
                 messages
                     .splice(spot.message..=spot.message, [new].into_iter().chain(sizes.unused_message(room - needed)));
@@ -370,11 +370,11 @@ pub(super) fn find_unused_room(
         let room = sizes.message_bytes(message);
         let elsewhere = || {
             unused().any(|(other, message)| {
-                other != *at && sizes.fits_in(sizes.message_bytes(message), continuation_message_bytes)
+                other != *at && sizes.fits_with_any_remainder(sizes.message_bytes(message), continuation_message_bytes)
             })
         };
-        sizes.fits_in(room, needed)
-            && (!must_keep || sizes.fits_in(room - needed, continuation_message_bytes) || elsewhere())
+        sizes.fits_with_any_remainder(room, needed)
+            && (!must_keep || sizes.fits_with_any_remainder(room - needed, continuation_message_bytes) || elsewhere())
     });
     found.map(|(at, _)| at)
 }
@@ -389,7 +389,8 @@ pub(super) fn make_continuation_room(
 ) -> Option<(Vec<RawMessage>, usize, Vec<RawMessage>)> {
     let mut kept = messages.to_vec();
     let mut moved = Vec::new();
-    let large = |message: &RawMessage| sizes.fits_in(sizes.message_bytes(message), continuation_message_bytes);
+    let large =
+        |message: &RawMessage| sizes.fits_with_any_remainder(sizes.message_bytes(message), continuation_message_bytes);
     loop {
         if let Some(at) = kept.iter().position(|message| message.is_unused() && large(message)) {
             return Some((kept, at, moved));

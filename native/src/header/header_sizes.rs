@@ -31,7 +31,7 @@ impl HeaderSizes {
 
     /// Whether `room` bytes can hold `needed`. A rest that is too small to be marked as unused goes to the end of the
     /// chunk (see [`fill_with_unused_message`]). In version 1 nothing is that small.
-    pub fn fits_in(&self, room: usize, needed: usize) -> bool {
+    pub fn fits_with_any_remainder(&self, room: usize, needed: usize) -> bool {
         room >= needed
     }
 

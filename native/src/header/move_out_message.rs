@@ -64,7 +64,8 @@ impl CachedHeader {
         let continuation_message_bytes = sizes.message_header_bytes + sizes.continuation_bytes;
         let place = |messages: &[RawMessage]| {
             messages.iter().position(|message| {
-                message.is_unused() && sizes.fits_in(sizes.message_bytes(message), continuation_message_bytes)
+                message.is_unused()
+                    && sizes.fits_with_any_remainder(sizes.message_bytes(message), continuation_message_bytes)
             })
         };
         while place(&messages).is_none() {

@@ -144,7 +144,7 @@ impl DenseLinks {
         if self.follows {
             return self.storage.names.for_each(&mut |record| Ok(each(self.decode_record(header, &record)?)));
         }
-        self.for_each_encoded_link(&mut |bytes| Ok(each(Self::decode_link(header, bytes)?))).map(drop)
+        self.for_each_encoded_link_unordered(&mut |bytes| Ok(each(Self::decode_link(header, bytes)?))).map(drop)
     }
 
     /// Calls `each` with every link whose name has a greater hash than `after`, until it returns `false` and the hash
@@ -152,7 +152,7 @@ impl DenseLinks {
     ///
     /// # Errors
     /// If a structure cannot be read.
-    pub fn for_each_link_page(
+    pub fn for_each_link_after(
         &self,
         header: &CachedHeader,
         after: Option<&Name>,
@@ -175,7 +175,7 @@ impl DenseLinks {
     ///
     /// # Errors
     /// The first error of `each`; if a structure cannot be read.
-    pub fn for_each_encoded_link(&self, each: &mut dyn FnMut(&[u8]) -> Result<bool>) -> Result<bool> {
+    pub fn for_each_encoded_link_unordered(&self, each: &mut dyn FnMut(&[u8]) -> Result<bool>) -> Result<bool> {
         let (mut heap, mut whole) = (self.storage.heap.bulk_reader()?, true);
         self.storage.names.for_each_batch_unordered(&mut |records| {
             let ids = records.iter().map(|record| record.heap_id);

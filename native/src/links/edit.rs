@@ -167,7 +167,7 @@ impl NativeSession {
         if let Some(table) = header.get_message::<SymbolTableMessage>()? {
             let table = self.heaps.symbol_table_for_writing(header.metadata(), &table);
             table.remove_link(name)?.map(drop).ok_or_else(missing)?;
-            return self.heaps.record_removed_names(&table);
+            return self.heaps.record_reclaimable_name_heap(&table);
         }
         let mut info = header.get_message::<LinkInfo>()?.unwrap_or_default();
         let left = if info.is_dense() {

@@ -45,7 +45,7 @@ impl NativeSession {
             if self.may_be_followed() {
                 let (at, len) = header.replace_with_tombstone();
                 // Readers of h5live keep the address for as long as they have the object open, and then look there.
-                if self.followers.reuses_only_when_unread() {
+                if self.followers.reuses_only_when_exclusive() {
                     space.free_metadata(at, len);
                 }
             } else {

@@ -19,7 +19,7 @@ impl NativeSession {
     ///
     /// # Errors
     /// If the extension cannot be changed.
-    pub fn drop_cache_image_and_free_list(&self) -> Result<()> {
+    pub fn prepare_extension_for_writing(&self) -> Result<()> {
         let Some(mut header) = load_extension_header(&self.cache, &self.superblock)? else { return Ok(()) };
         if header.has_message(MessageType::DRIVER_INFO) {
             let what = "changing a file that is cut into several";
@@ -29,7 +29,7 @@ impl NativeSession {
         let mut free = Vec::new();
         if let Some(info) = &mut space {
             if info.strategy == FileSpaceStrategy::Paged && info.version > 0 {
-                self.cache.space().set_page_size(info.page_size)?;
+                self.cache.space().set_page_size_and_align_end(info.page_size)?;
             }
             free = self.take_managed_sections(info)?;
         }
@@ -45,7 +45,7 @@ impl NativeSession {
         drop(operation);
         self.cache.flush(FlushScope::All)?;
         if self.durable_flushes.is_always() && !free.is_empty() {
-            self.cache.sync()?;
+            self.cache.sync_flushed()?;
         }
         // Only now does the file no longer say that this is free.
         free.into_iter().for_each(|(at, len, kind)| self.cache.space().adopt_free_range(at, len, kind));
@@ -59,7 +59,7 @@ impl NativeSession {
     /// If there is no room.
     pub fn create_superblock_extension(&mut self, space: FileSpaceSettings) -> Result<Addr> {
         if space.strategy == FileSpaceStrategy::Paged {
-            self.cache.space().set_page_size(space.page_size)?;
+            self.cache.space().set_page_size_and_align_end(space.page_size)?;
         }
         let mut messages = Vec::new();
         if self.extension.btree_k != BtreeK::default() {

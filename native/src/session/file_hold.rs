@@ -44,13 +44,21 @@ impl FileHold {
     pub fn new(
         path: &Path,
         lock: Arc<LockHandle>,
-        opened: Arc<ForeignFileChangeDetector>,
+        change_detector: Arc<ForeignFileChangeDetector>,
         mode: Mode,
         clock: Clock,
     ) -> Self {
         let has_liveness_lock = mode.writes() && lock.is_liveness_locked();
         let (checked_at, lock_yield) = (AtomicU64::new(NEVER_CHECKED), OnceLock::new());
-        FileHold { path: path.to_owned(), lock, opened_file: opened, has_liveness_lock, clock, checked_at, lock_yield }
+        FileHold {
+            path: path.to_owned(),
+            lock,
+            opened_file: change_detector,
+            has_liveness_lock,
+            clock,
+            checked_at,
+            lock_yield,
+        }
     }
 
     /// The path under which the file was opened; empty for a storage that is no file.

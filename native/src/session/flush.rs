@@ -14,7 +14,7 @@ impl NativeSession {
     /// Makes the operation that is under way atomic: it changes several structures that belong together. They are there
     /// as a whole or not at all, even if the flush fails that writes them. Followers of a live file see one structure
     /// after the other in any case.
-    pub fn require_atomic_flush(&self) {
+    pub fn make_flush_atomic_unless_followed(&self) {
         if !self.may_be_followed() {
             self.cache.make_next_flush_atomic();
         }
@@ -40,12 +40,12 @@ impl NativeSession {
 
     /// Refuses to go on if the file is not ours any more, as of now: nothing is promised to last that does not.
     pub(super) fn check_file_held(&self) -> Result<()> {
-        self.hold.check_held_now(self.cache.space().known_storage_len())
+        self.hold.check_held_now(self.cache.space().min_storage_len())
     }
 
     /// Makes everything that was flushed durable.
     fn sync(&self) -> Result<()> {
-        self.cache.sync()?;
+        self.cache.sync_flushed()?;
         self.check_file_held()
     }
 
@@ -68,12 +68,12 @@ impl NativeSession {
     fn run_guarded_flush<T>(&self, write: impl FnOnce() -> Result<T>) -> Result<T> {
         let (hold, space) = (&self.hold, self.cache.space());
         let begin = hold.clock.now();
-        hold.check_held_with_max_age(|| space.known_storage_len(), begin, FLUSH_CHECK_INTERVAL)?;
+        hold.check_held_with_max_age(|| space.min_storage_len(), begin, FLUSH_CHECK_INTERVAL)?;
         self.followers.reclaim_and_check_limit(space, hold.lock_handle())?;
         let flushed = write();
         let end = hold.clock.now();
         // The write has been made. If the file is no longer ours, the next flush is refused.
-        let _refused = hold.check_held_with_max_age(|| space.known_storage_len(), end, CHECK_INTERVAL);
+        let _refused = hold.check_held_with_max_age(|| space.min_storage_len(), end, CHECK_INTERVAL);
         self.flush_times.record_flush(end.saturating_sub(begin));
         flushed
     }
@@ -91,7 +91,7 @@ impl NativeSession {
         stats.torn = counts.retried_operations.load(Ordering::Relaxed);
         stats.retries = counts.retries.load(Ordering::Relaxed);
         stats.flushes = totals.flushes;
-        let resting = self.cache.space().quarantined_space();
+        let resting = self.cache.space().quarantine_stats();
         stats.resting_bytes = resting.unreachable_bytes.saturating_add(resting.abandoned_bytes);
         self.flush_times.copy_to_stats(&mut stats);
         stats
@@ -100,7 +100,7 @@ impl NativeSession {
     fn flush_scope(&self, scope: FlushScope) -> Result<()> {
         let generation = self.global_heap.begin_flush();
         if scope == FlushScope::All {
-            self.heaps.reset_reclaimable_name_heap_bytes();
+            self.heaps.reset_largest_reclaimable_name_heap();
         }
         self.cache.flush(scope)?;
         self.global_heap.end_flush(generation);
@@ -120,7 +120,7 @@ impl NativeSession {
         self.cache.flush_over_budget()?;
         let is_due = self
             .reclaims
-            .count_operation_and_check_due(self.cache.space(), || self.heaps.max_reclaimable_name_heap_bytes());
+            .count_operation_and_check_due(self.cache.space(), || self.heaps.largest_reclaimable_name_heap_bytes());
         if is_due { self.flush(FlushScope::All) } else { Ok(()) }
     }
 

@@ -74,7 +74,7 @@ impl FollowerPolicy {
     }
 
     /// Whether what rests is free only when nobody else has the file open.
-    pub fn reuses_only_when_unread(&self) -> bool {
+    pub fn reuses_only_when_exclusive(&self) -> bool {
         self.reuse_policy == ReusePolicy::WhenExclusive
     }
 
@@ -93,7 +93,7 @@ impl FollowerPolicy {
     pub fn write_superblock_with_headroom(&self, cache: &Cache) -> Result<()> {
         match self.headroom {
             0 => cache.write_superblock()?,
-            headroom => cache.preextend_superblock_eof(headroom)?,
+            headroom => cache.preextend_file_and_eof(headroom)?,
         }
         Ok(())
     }
@@ -107,15 +107,15 @@ impl FollowerPolicy {
         if self.reuse_policy != ReusePolicy::WhenExclusive || !self.may_be_followed() {
             return Ok(());
         }
-        space.reclaim_if_exclusive(false, || lock.is_sole_handle());
+        space.begin_min_grace_if_exclusive(false, || lock.is_sole_handle());
         if self.max_resting_bytes == u64::MAX { Ok(()) } else { self.check_resting(space, lock) }
     }
 
     #[cold]
     fn check_resting(&self, space: &Space, lock: &LockHandle) -> Result<()> {
         let limit = self.max_resting_bytes;
-        if space.quarantined_space().unreachable_bytes > limit {
-            space.reclaim_if_exclusive(true, || lock.is_sole_handle());
+        if space.quarantine_stats().unreachable_bytes > limit {
+            space.begin_min_grace_if_exclusive(true, || lock.is_sole_handle());
         }
         match space.bytes_awaiting_no_readers() {
             bytes if bytes > limit => {
@@ -126,9 +126,9 @@ impl FollowerPolicy {
     }
 
     /// The session ends. What rests is free if nobody else has the file open.
-    pub fn release_quarantined_if_unread(&self, space: &Space, lock: &LockHandle) {
+    pub fn release_quarantined_if_exclusive(&self, space: &Space, lock: &LockHandle) {
         if self.may_be_followed() && lock.is_sole_handle() {
-            space.release_all_quarantined();
+            space.release_all_unreachable();
         }
     }
 }

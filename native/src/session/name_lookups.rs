@@ -41,7 +41,7 @@ impl NameLookups {
     ///
     /// # Errors
     /// Errors of `find`.
-    pub fn find_name_with_retry<T>(
+    pub fn find_entry_with_retry<T>(
         &self,
         of: NameOwner,
         name: &Name,
@@ -77,7 +77,7 @@ impl NameLookups {
     ///
     /// # Errors
     /// Errors of `list_after`.
-    pub fn list_names_with_retry<T>(
+    pub fn list_entries_with_retry<T>(
         &self,
         of: NameOwner,
         name_of: impl Fn(&T) -> &Name,
@@ -93,7 +93,7 @@ impl NameLookups {
             // Each part was read fast enough.
             *since = self.retry.now();
             let names = all.iter().map(&name_of).collect();
-            if !self.seen.are_all_seen_in(of, &names) {
+            if !self.seen.is_subset_of(of, &names) {
                 drop(names);
                 less = Some(all);
                 return Err(of.missing_name_error());
@@ -151,7 +151,7 @@ impl NameLookups {
 
     /// Calls `each` with everything that `list_after` lists. A follower may have to start again, and a writer must not
     /// keep others from writing meanwhile. So both first gather the whole list.
-    pub fn for_each_name_with_retry<T>(
+    pub fn for_each_entry_with_retry<T>(
         &self,
         each: &mut dyn FnMut(T) -> bool,
         (of, name_of): (NameOwner, impl Fn(&T) -> &Name),
@@ -166,7 +166,7 @@ impl NameLookups {
             };
             return list_after(None, &mut each).map(drop);
         }
-        let all = self.list_names_with_retry(of, name_of, list_after)?;
+        let all = self.list_entries_with_retry(of, name_of, list_after)?;
         all.into_iter().all(each);
         Ok(())
     }

@@ -27,12 +27,12 @@ pub(crate) struct ReclaimSchedule {
 }
 
 impl ReclaimSchedule {
-    /// Counts an operation, and says whether a flush is due. `max_reclaimable_name_heap_bytes` are the bytes of the largest heap in which
+    /// Counts an operation, and says whether a flush is due. `largest_reclaimable_name_heap_bytes` are the bytes of the largest heap in which
     /// the flush makes names free. If one is due, the count begins again.
     pub fn count_operation_and_check_due(
         &self,
         space: &Space,
-        max_reclaimable_name_heap_bytes: impl FnOnce() -> u64,
+        largest_reclaimable_name_heap_bytes: impl FnOnce() -> u64,
     ) -> bool {
         let operations = u64::from(self.operations.fetch_add(1, Ordering::Relaxed));
         // In a small file, the waiting space is much of the file.
@@ -43,9 +43,10 @@ impl ReclaimSchedule {
         }
         // The end need not have moved if there had been a flush before.
         let share = if space.allocated_end() > self.end_at_last_reclaim.load(Ordering::Relaxed) { 512 } else { 128 };
-        let names = max_reclaimable_name_heap_bytes();
+        let names = largest_reclaimable_name_heap_bytes();
         let are_names_worth_it = names > 0 && operations >= names / MAX_NAME_BYTES_PER_OPERATION;
-        if space.bytes_awaiting_flush() <= (space.allocated_end() / share).max(MIN_RECLAIM_BYTES) && !are_names_worth_it
+        if space.freed_bytes_awaiting_flush() <= (space.allocated_end() / share).max(MIN_RECLAIM_BYTES)
+            && !are_names_worth_it
         {
             return false;
         }

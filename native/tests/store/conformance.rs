@@ -122,7 +122,7 @@ impl FaultyStoreFixture for FailingFiles {
     fn fail_after(&self, _store: &NativeFile, changes: Option<u64>) {
         let storage = self.0.lock().unwrap();
         match changes {
-            Some(changes) => storage.fail_after(changes, InjectedFailure::Full, true),
+            Some(changes) => storage.fail_after(changes, InjectedFailure::StorageFull, true),
             None => storage.clear_fault(),
         }
     }

@@ -48,7 +48,7 @@ fn lead_to(storage: &MemoryStorage, addr: Addr) {
         LayoutClass::Chunked(chunks) => chunks.addr = addr,
         other => panic!("{other:?}"),
     }
-    let mut body = RawMessage::new(&layout, MessageFlags(0), Widths::default()).unwrap().body;
+    let mut body = RawMessage::encode_from(&layout, MessageFlags(0), Widths::default()).unwrap().body;
     body.resize(message.body.len());
     message.body = body;
     storage.write_at(&encode(&header, Widths::default()).unwrap(), at as u64).unwrap();

@@ -6,7 +6,7 @@ use crate::domains::open_engine;
 use crate::engine::{DocumentPut, ObjectChangeTag, ObjectEngine, ObjectPut};
 use crate::error::{HsdsError, damaged_object_error};
 use crate::layout::{AccessRights, AclRight, DEFAULT_ACL_USER, DomainDocument};
-use crate::session::{domain_key, unix_seconds_now};
+use crate::session::{domain_document_key, unix_seconds_now};
 
 /// The object of a domain or a folder, on its engine.
 struct OpenDocument {
@@ -22,7 +22,7 @@ struct OpenDocument {
 impl OpenDocument {
     fn open(at: &Location, mode: Mode) -> Result<Self, OpenError> {
         let (engine, domain, options) = open_engine(at, mode)?;
-        let (key, path) = (domain_key(&domain), format!("/{domain}"));
+        let (key, path) = (domain_document_key(&domain), format!("/{domain}"));
         OpenDocument::read(engine, key, path, options.user)
     }
 
@@ -86,7 +86,7 @@ mod tests {
 
     #[test]
     fn rights_that_somebody_has_changed_meanwhile_are_not_overwritten() {
-        let (engine, key) = (MemoryEngine::new(), domain_key("run"));
+        let (engine, key) = (MemoryEngine::new(), domain_document_key("run"));
         let put = |document: &DomainDocument| {
             engine.put_many(vec![ObjectPut { key: key.clone(), bytes: document.to_bytes() }]).unwrap();
         };

@@ -289,7 +289,7 @@ impl CheckedDomain<'_> {
             if self.faults.len() >= StoreCheckReport::MAX_FINDINGS {
                 break;
             }
-            match native.read(session, spec, &coord) {
+            match native.read_decoded_chunk(session, spec, &coord) {
                 Ok(Some(_)) if spec.filters.is_empty() => self.report.unverified_part_count += 1,
                 Ok(_) => {}
                 Err(error) => {

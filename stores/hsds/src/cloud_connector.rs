@@ -17,7 +17,7 @@ use crate::connector::{read_only_request, request_to_open, set_options};
 use crate::engine::BucketEngine;
 use crate::maintenance::{self, UpkeepTarget};
 use crate::opened_stores::{self, LastOpenedStore};
-use crate::session::{HsdsOpenRequest, HsdsSession, capabilities, domain_key};
+use crate::session::{HsdsOpenRequest, HsdsSession, capabilities, domain_document_key};
 use crate::store::HsdsStore;
 
 /// The name of the kind of store, and its first scheme.
@@ -116,7 +116,7 @@ impl HsdsCloudConnector {
         let options = how.downcast_options::<HsdsCloud>()?;
         let domain = CloudDomainPlace::of_domain(at, &options.schema)?.domain;
         let request = request_to_open(domain, &options.schema, how);
-        HsdsCloudConnector::open_domain(at, options, &HsdsOpenRequest { is_draft, ..request })
+        HsdsCloudConnector::open_domain(at, options, &HsdsOpenRequest { creates_draft: is_draft, ..request })
     }
 
     fn open_read_only(at: &Location) -> Result<HsdsSession, OpenError> {
@@ -193,8 +193,13 @@ impl Connector for HsdsCloudConnector {
         let options = options_of(at);
         let (place, client) = place_and_client(at, &options).ok()?;
         let longest = options.poll_interval.max(MIN_PAUSE);
-        let mut watch =
-            DomainWatch { client, key: domain_key(&place.domain), pause: MIN_PAUSE, longest, was_there: false };
+        let mut watch = DomainWatch {
+            client,
+            key: domain_document_key(&place.domain),
+            pause: MIN_PAUSE,
+            longest,
+            was_there: false,
+        };
         watch.was_there = watch.is_there();
         Some(Box::new(watch))
     }

@@ -13,8 +13,8 @@ use h5live_model::{DurabilitySupport, Error as ModelError, ObjectId, PublishLeve
 use crate::engine::{DocumentPut, ListedObject, ObjectEngine, ObjectPut};
 use crate::error::damaged_object_error;
 use crate::layout::{DomainDocument, OWN_PREFIX, SUMMARY_FILES};
-use crate::session::{HsdsSession, domain_key, unix_seconds_now};
-use crate::shards::{delete_old_shards, write_changed_entry_shards};
+use crate::session::{HsdsSession, domain_document_key, unix_seconds_now};
+use crate::shards::{delete_old_shards, reshard_and_write_changed_shards};
 use crate::state::{DoomedObject, SessionState};
 use crate::summary;
 
@@ -55,18 +55,18 @@ fn release_claims(session: &HsdsSession, state: &mut SessionState) -> Result<()>
 /// Those of the engine. Then objects may be left, to which nothing leads.
 fn discard_domain(session: &HsdsSession, state: &mut SessionState) -> Result<()> {
     session.engine.discard_queued_chunks();
-    let key = domain_key(&session.domain_path);
+    let key = domain_document_key(&session.domain_path);
     // Its object may have been written although the answer was an error: nothing may lead to what is deleted.
     if state.uncertain_domain_put.take().is_some() {
         match &state.domain_to_replace {
-            Some(old) => drop(session.engine.put_many(vec![ObjectPut { key, bytes: old.bytes.to_vec() }])?),
+            Some(old) => drop(session.engine.put_many(vec![ObjectPut { key, bytes: old.document_bytes.to_vec() }])?),
             None => session.engine.delete_many(&[key])?,
         }
     }
     delete_prefix(session, &format!("{}/", session.domain.key_prefix_without_slash()))?;
     release_claims(session, state)?;
     while let Some(parent) = state.made_parents.pop() {
-        let key = domain_key(&parent);
+        let key = domain_document_key(&parent);
         let listed = session.engine.list(&format!("{parent}/"))?;
         let own = format!("{}/{OWN_PREFIX}", session.domain_path);
         let is_own = |object: &ListedObject| object.key == key || object.key.starts_with(&own);
@@ -107,7 +107,7 @@ fn is_document_changed(error: &ModelError) -> bool {
 
 fn put_domain(session: &HsdsSession, state: &mut SessionState) -> Result<()> {
     state.domain.set_last_modified(unix_seconds_now());
-    let (key, bytes) = (domain_key(&session.domain_path), state.domain.to_bytes());
+    let (key, bytes) = (domain_document_key(&session.domain_path), state.domain.to_bytes());
     let object = ObjectPut { key, bytes: bytes.clone() };
     match session.engine.put_documents(vec![DocumentPut { object, expected_tag: state.domain_tag.clone() }]) {
         Ok(tags) => {
@@ -127,7 +127,7 @@ fn put_domain(session: &HsdsSession, state: &mut SessionState) -> Result<()> {
 /// Finds out whether a write of the object of the domain has succeeded that has failed.
 fn settle_domain_attempt(session: &HsdsSession, state: &mut SessionState) -> Result<()> {
     let Some(attempted) = &state.uncertain_domain_put else { return Ok(()) };
-    let found = session.engine.get(&domain_key(&session.domain_path))?;
+    let found = session.engine.get(&domain_document_key(&session.domain_path))?;
     if let Some(found) = found.filter(|found| *found.bytes == **attempted) {
         state.domain_tag = Some(found.tag);
     }
@@ -136,7 +136,7 @@ fn settle_domain_attempt(session: &HsdsSession, state: &mut SessionState) -> Res
 
 /// Takes up the object of the domain, and says whether it is still this domain.
 fn reload_domain(session: &HsdsSession, state: &mut SessionState) -> Result<bool> {
-    let key = domain_key(&session.domain_path);
+    let key = domain_document_key(&session.domain_path);
     let Some(found) = session.engine.get(&key)? else { return Ok(false) };
     let document = DomainDocument::parse(&found.bytes).map_err(damaged_object_error(&key))?;
     if document.root().map_err(damaged_object_error(&key))? != Some(session.domain) {
@@ -149,7 +149,7 @@ fn reload_domain(session: &HsdsSession, state: &mut SessionState) -> Result<bool
 /// Makes the folders in which a new domain lies, where they are missing.
 fn put_parents(session: &HsdsSession, state: &mut SessionState) -> Result<()> {
     for parent in std::mem::take(&mut state.maybe_missing_parents) {
-        let key = domain_key(&parent);
+        let key = domain_document_key(&parent);
         if session.engine.get(&key)?.is_none() {
             let bytes = DomainDocument::new(None, &state.new_folder_owner, unix_seconds_now()).to_bytes();
             state.made_parents.push(parent);
@@ -189,17 +189,17 @@ pub fn commit_objects(session: &HsdsSession, state: &mut SessionState, ids: &[Ob
 
 /// Writes documents at once, after their shards. They stay changed if that fails.
 fn put_wave(session: &HsdsSession, state: &mut SessionState, wave: &[ObjectId]) -> Result<()> {
-    write_changed_entry_shards(session, state, wave)?;
+    reshard_and_write_changed_shards(session, state, wave)?;
     let (mut written, mut puts, time) = (Vec::new(), Vec::new(), unix_seconds_now());
     for id in wave {
-        if state.cached_with_tag(*id).is_some() {
+        if state.cached_tagged_document(*id).is_some() {
             let bytes = state.change(*id, |document| {
                 document.set_last_modified(time);
                 Ok(document.to_bytes())
             })?;
             written.push(*id);
             settle_uncertain(session, state, *id)?;
-            let replaces = state.cached_with_tag(*id).and_then(|stored| stored.tag.clone());
+            let replaces = state.cached_tagged_document(*id).and_then(|stored| stored.tag.clone());
             puts.push(DocumentPut {
                 object: ObjectPut { key: session.domain.document_key(*id), bytes },
                 expected_tag: replaces,
@@ -218,7 +218,7 @@ fn put_wave(session: &HsdsSession, state: &mut SessionState, wave: &[ObjectId]) 
     for (id, tag) in written.into_iter().zip(tags) {
         state.set_tag(id, tag);
         state.dirty.remove(&id);
-        state.commit_after.remove(&id);
+        state.commit_prerequisites.remove(&id);
     }
     Ok(())
 }
@@ -304,9 +304,9 @@ fn waves(state: &SessionState, ids: &[ObjectId]) -> Vec<Vec<ObjectId>> {
 
 /// What has to be seen before an object.
 fn before(state: &SessionState, id: ObjectId, all: bool) -> Vec<ObjectId> {
-    let uses = state.cached_with_tag(id).map(|stored| stored.document.known_used_objects()).unwrap_or_default();
+    let uses = state.cached_tagged_document(id).map(|stored| stored.document.known_used_objects()).unwrap_or_default();
     let mut found: Vec<ObjectId> = uses.into_iter().filter(|used| all || state.is_new(*used)).collect();
-    found.extend(state.commit_after.get(&id).into_iter().flatten());
+    found.extend(state.commit_prerequisites.get(&id).into_iter().flatten());
     found.retain(|earlier| state.dirty.contains(earlier));
     found
 }

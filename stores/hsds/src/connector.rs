@@ -12,9 +12,9 @@ use h5live_model::{
 
 use crate::engine::FolderEngine;
 use crate::opened_stores::{self, LastOpenedStore};
-use crate::options::{DEFAULT_METADATA_CACHE, Hsds};
+use crate::options::{DEFAULT_METADATA_CACHE_BYTES, Hsds};
 use crate::place::{DomainPlace, is_domain_or_bucket};
-use crate::session::{CONNECTOR, HsdsOpenRequest, HsdsSession, capabilities, domain_key};
+use crate::session::{CONNECTOR, HsdsOpenRequest, HsdsSession, capabilities, domain_document_key};
 use crate::store::HsdsStore;
 
 /// The pause between two looks whether a domain is there.
@@ -78,11 +78,11 @@ pub(crate) fn request_to_open(domain: String, options: &Hsds, how: &OpenRequest<
         mode: how.mode,
         root: how.root.clone(),
         domain,
-        owner: given.cloned().unwrap_or_else(default_owner),
-        is_draft: false,
-        user: Some(options.user.clone()).filter(|user| !user.is_empty()),
+        new_domain_owner: given.cloned().unwrap_or_else(default_owner),
+        creates_draft: false,
+        acl_user: Some(options.user.clone()).filter(|user| !user.is_empty()),
         shard_above: options.shard_above,
-        metadata_cache_bytes: options.metadata_cache,
+        cache_bytes: options.metadata_cache,
         max_allocation: how.max_allocation,
         filter_engine: how.filter_engine.clone(),
     }
@@ -94,11 +94,11 @@ pub(crate) fn read_only_request(domain: String) -> HsdsOpenRequest {
         mode: Mode::Read,
         root: ObjectSpec::group(),
         domain,
-        owner: String::new(),
-        is_draft: false,
-        user: None,
+        new_domain_owner: String::new(),
+        creates_draft: false,
+        acl_user: None,
         shard_above: 0,
-        metadata_cache_bytes: DEFAULT_METADATA_CACHE,
+        cache_bytes: DEFAULT_METADATA_CACHE_BYTES,
         max_allocation: AllocationLimit::default(),
         filter_engine: Arc::new(NoFilters),
     }
@@ -132,7 +132,7 @@ impl HsdsFolderConnector {
         if matches!(how.mode, Mode::Create | Mode::CreateNew) {
             place.check_no_nested_bucket()?;
         }
-        HsdsFolderConnector::open_place(at, &place.bucket, &HsdsOpenRequest { is_draft, ..request })
+        HsdsFolderConnector::open_place(at, &place.bucket, &HsdsOpenRequest { creates_draft: is_draft, ..request })
     }
 
     /// A session that reads the domain at a location, without filters.
@@ -182,7 +182,7 @@ impl Connector for HsdsFolderConnector {
     fn linked_store_candidates(&self, base: Option<&Location>, name: &Name, _: LinkedStoreRole) -> Vec<Location> {
         let place = base.and_then(|base| place_of(base, &options_of(base)).ok());
         let (Some(place), Some(name)) = (place, name.as_str()) else { return Vec::new() };
-        place.resolve_external_link(name).map(|text| Url::literal(CONNECTOR, &text).into()).into_iter().collect()
+        place.linked_domain_folder(name).map(|text| Url::literal(CONNECTOR, &text).into()).into_iter().collect()
     }
 
     fn file_path(&self, _: &Location) -> Option<PathBuf> {
@@ -209,7 +209,7 @@ impl Connector for HsdsFolderConnector {
 
     fn watch(&self, at: &Location) -> Option<Box<dyn LocationWatch>> {
         let place = place_of(at, &options_of(at)).ok()?;
-        let path = place.bucket.join(domain_key(&place.domain));
+        let path = place.bucket.join(domain_document_key(&place.domain));
         Some(Box::new(DomainWatch { was_there: path.is_file(), path, pause: PAUSE }))
     }
 }

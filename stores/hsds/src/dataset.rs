@@ -25,7 +25,7 @@ use crate::holders::VarLenHolder;
 use crate::layout::{AclRight, ObjectDocument, StoredTokenNumbers, chunk_of_key_suffix, kind};
 use crate::linked_hdf5_chunks::LinkedHdf5Chunks;
 use crate::session::HsdsSession;
-use crate::small_chunk_read_ahead::MAX_CHUNK_BYTES;
+use crate::small_chunk_read_ahead::MAX_SMALL_CHUNK_BYTES;
 
 /// How often a chunk is read that this session stores anew again and again.
 const MAX_READ_ROUNDS: u32 = 64;
@@ -82,7 +82,7 @@ impl HsdsDataset {
         let open = |table| Ok(Arc::new(HsdsDataset::open(session, table)?) as Arc<dyn ChunkStore>);
         let native = LinkedHdf5Chunks::of_dataset(session, &document, &spec, &open)?;
         let form = session.chunk_codec(&document, &spec);
-        let is_small = has_one_chunk(&spec) && form.model_chunk_size() <= MAX_CHUNK_BYTES;
+        let is_small = has_one_chunk(&spec) && form.model_chunk_size() <= MAX_SMALL_CHUNK_BYTES;
         let is_read_ahead = is_small && native.is_none() && session.session_info.mode == Mode::Read;
         let (seen, partitions) = (RwLock::new(Arc::new(spec)), document.chunk_partition_count());
         // An earlier handle may have looked chunks up that others have written since.
@@ -128,7 +128,7 @@ impl HsdsDataset {
         for _ in 0..MAX_READ_ROUNDS {
             let seen = self.version(coord);
             let found = match self.is_read_ahead && *coord == self.origin() {
-                true => self.session.chunks_ahead.get(engine, self.id, &key)?,
+                true => self.session.chunks_ahead.take_or_read_ahead(engine, self.id, &key)?,
                 false => engine.get(&key)?,
             };
             let Some(found) = found else { return Ok(None) };
@@ -150,7 +150,7 @@ impl HsdsDataset {
             ChunkLookup::MissAtChangeCount(found) => found,
         };
         let chunk = match &self.native {
-            Some(native) => native.read(&self.session, self.spec()?.as_ref(), coord)?.map(Arc::new),
+            Some(native) => native.read_decoded_chunk(&self.session, self.spec()?.as_ref(), coord)?.map(Arc::new),
             None => self.fetch(coord)?,
         };
         if chunk.is_none() {
@@ -167,7 +167,7 @@ impl HsdsDataset {
             return Ok(());
         }
         let key = self.session.domain.document_key(self.id);
-        let tag = self.session.state().cached_with_tag(self.id).and_then(|stored| stored.tag.clone());
+        let tag = self.session.state().cached_tagged_document(self.id).and_then(|stored| stored.tag.clone());
         let newer = match tag.map(|tag| self.session.engine.revalidate(&key, &tag)).transpose()? {
             Some(Revalidation::Same) => return Ok(()),
             Some(Revalidation::Gone) => return Err(ModelError::NoObject(self.id)),
@@ -249,7 +249,7 @@ impl HsdsDataset {
     ///
     /// # Errors
     /// [`ModelError::NoObject`] if the dataset is gone.
-    pub fn advance_detecting_extent_change(&self) -> Result<bool> {
+    pub fn advance_to_committed(&self) -> Result<bool> {
         self.session.decoded_chunks.invalidate_dataset(self.id);
         self.session.reload_if_changed(self.id)?;
         let spec = self.session.dataset_spec(&*self.session.document(self.id)?)?;
@@ -401,7 +401,7 @@ impl HsdsDataset {
         self.session.change_document(self.id, extent)?;
         self.add_dropped(dropped);
         if !batch.publish_after.is_empty() {
-            self.session.state.write().commit_after.entry(self.id).or_default().extend(batch.publish_after);
+            self.session.state.write().commit_prerequisites.entry(self.id).or_default().extend(batch.publish_after);
         }
         if let Some(resized) = resized {
             self.forget_written_within(&resized);
@@ -519,7 +519,7 @@ impl ChunkStore for HsdsDataset {
             self.session.document(self.id)?;
             return Ok(false);
         }
-        self.advance_detecting_extent_change()
+        self.advance_to_committed()
     }
 }
 
@@ -532,7 +532,7 @@ impl HsdsSession {
         use crate::state::TaggedDocument;
 
         let key = self.domain.document_key(id);
-        let tag = self.state().cached_with_tag(id).and_then(|stored| stored.tag.clone());
+        let tag = self.state().cached_tagged_document(id).and_then(|stored| stored.tag.clone());
         let Some(tag) = tag else { return self.document(id).map(|_| true) };
         match self.engine.revalidate(&key, &tag)? {
             Revalidation::Same => Ok(false),
@@ -542,7 +542,7 @@ impl HsdsSession {
                     ObjectDocument::parse(self.domain, id, &found.bytes).map_err(damaged_object_error(&key))?;
                 self.state
                     .write()
-                    .replace_fetched(TaggedDocument { document: Arc::new(document), tag: Some(found.tag) });
+                    .replace_with_fetched(TaggedDocument { document: Arc::new(document), tag: Some(found.tag) });
                 Ok(true)
             }
         }

@@ -120,7 +120,12 @@ impl LinkedHdf5Chunks {
     ///
     /// # Errors
     /// [`HsdsError::DamagedChunk`], and those of the engine.
-    pub fn read(&self, session: &HsdsSession, spec: &DatasetSpec, coord: &ChunkCoord) -> Result<Option<Vec<u8>>> {
+    pub fn read_decoded_chunk(
+        &self,
+        session: &HsdsSession,
+        spec: &DatasetSpec,
+        coord: &ChunkCoord,
+    ) -> Result<Option<Vec<u8>>> {
         let (Some(grid), Some(bytes)) = (spec.grid_or_single_chunk(), spec.chunk_bytes_or_total()) else {
             return Ok(None);
         };

@@ -20,15 +20,15 @@ const DOMAINS_AT_ONCE: usize = 1024;
 /// Objects that are deleted in one wave.
 const DELETED_AT_ONCE: usize = 4096;
 
-/// The domains whose objects are lost, with what they take. `known` is one that is there.
+/// The domains whose objects are lost, with what they take. `known_not_lost` is one that is there.
 ///
 /// # Errors
 /// [`HsdsError::DamagedObject`](crate::HsdsError::DamagedObject) if the object of a domain is damaged: nobody knows which objects it names.
 /// Those of the engine.
-pub fn find_lost_domains(engine: &dyn ObjectEngine, known: Option<DomainId>) -> Result<Vec<(DomainId, Leak)>> {
+pub fn find_lost_domains(engine: &dyn ObjectEngine, known_not_lost: Option<DomainId>) -> Result<Vec<(DomainId, Leak)>> {
     let folders = engine.folder_names(&format!("{OBJECTS_FOLDER}/"))?;
     let there: BTreeSet<u64> = folders.iter().filter_map(|name| parse_prefix(name)).map(|id| id.0).collect();
-    let others = there.into_iter().map(DomainId).filter(|id| Some(*id) != known).collect::<Vec<_>>();
+    let others = there.into_iter().map(DomainId).filter(|id| Some(*id) != known_not_lost).collect::<Vec<_>>();
     let mut lost = Vec::new();
     for id in without_domain(engine, others)? {
         let claim = engine.find_claim(&id.key_prefix_without_slash())?;

@@ -149,7 +149,7 @@ impl HsdsSession {
         loop {
             self.document(id)?;
             let mut state = self.state_mut()?;
-            if state.cached_with_tag(id).is_some() {
+            if state.cached_tagged_document(id).is_some() {
                 return state.change(id, change);
             }
         }
@@ -167,7 +167,8 @@ impl HsdsSession {
         loop {
             self.document_with_entries(id, query)?;
             let mut state = self.state_mut()?;
-            if state.cached_with_tag(id).is_some_and(|stored| stored.document.unloaded_shards(query).is_empty()) {
+            if state.cached_tagged_document(id).is_some_and(|stored| stored.document.unloaded_shards(query).is_empty())
+            {
                 return state.change(id, change);
             }
         }

@@ -15,7 +15,7 @@ use crate::layout::{
     check_domain_path,
 };
 use crate::random::random;
-use crate::session::{CONNECTOR, HsdsOpenRequest, HsdsSession, capabilities, domain_key, unix_seconds_now};
+use crate::session::{CONNECTOR, HsdsOpenRequest, HsdsSession, capabilities, domain_document_key, unix_seconds_now};
 use crate::small_chunk_read_ahead::SmallChunkReadAhead;
 use crate::state::{DomainToReplace, SessionState};
 
@@ -36,7 +36,7 @@ impl HsdsSession {
     pub fn open(engine: Box<dyn ObjectEngine>, request: &HsdsOpenRequest) -> Result<Self> {
         check_domain_path(&request.domain)
             .map_err(|why| HsdsError::InvalidDomainPath { domain: request.domain.clone(), why })?;
-        let key = domain_key(&request.domain);
+        let key = domain_document_key(&request.domain);
         let found = engine.get(&key)?;
         let (bytes, tag) = found.map(|found| (found.bytes, found.tag)).unzip();
         let document = bytes.as_deref().map(DomainDocument::parse).transpose().map_err(damaged_object_error(&key))?;
@@ -52,18 +52,23 @@ impl HsdsSession {
             (document, _) => {
                 let new = DomainId(random()?);
                 let document = document.map(|document| document.with_root(new, unix_seconds_now()));
-                (new, document.unwrap_or_else(|| DomainDocument::new(Some(new), &request.owner, unix_seconds_now())))
+                (
+                    new,
+                    document.unwrap_or_else(|| {
+                        DomainDocument::new(Some(new), &request.new_domain_owner, unix_seconds_now())
+                    }),
+                )
             }
         };
         let mut described = SessionInfo::new(CONNECTOR, request.mode, domain.root(), capabilities(engine.durability()));
         described.vlen_and_reference_sizes = MODEL_VLEN_AND_REFERENCE_SIZES;
-        let share = |part: u64| usize::try_from(request.metadata_cache_bytes / part).unwrap_or(usize::MAX);
+        let share = |part: u64| usize::try_from(request.cache_bytes / part).unwrap_or(usize::MAX);
         let session = HsdsSession {
             session_info: described,
             engine: ChunkBatchingEngine::new(engine),
             domain,
             domain_path: request.domain.clone(),
-            user: request.user.clone(),
+            acl_user: request.acl_user.clone(),
             sharding: ShardingThreshold { above: request.shard_above },
             max_cached_documents: share(DOCUMENT_BYTES).max(MIN_DOCUMENTS),
             max_allocation: request.max_allocation,
@@ -75,20 +80,21 @@ impl HsdsSession {
             is_closed: AtomicBool::new(false),
             chunk_writes: RwLock::new(()),
         };
-        if makes && session.state.read().domain.owner().is_some_and(|owner| owner != request.owner) {
+        if makes && session.state.read().domain.owner().is_some_and(|owner| owner != request.new_domain_owner) {
             // Somebody else's domain is replaced.
             session.check_right(None, AclRight::Delete)?;
         }
         if makes
             && old.is_none()
-            && let Err(refused) = check_create_right(&session.engine, session.user.as_deref(), &request.domain)
+            && let Err(refused) = check_create_right(&session.engine, session.acl_user.as_deref(), &request.domain)
         {
             // Of what is refused, nothing is left.
             let _ = session.engine.close_never_created();
             return Err(refused);
         }
         match makes {
-            true => session.create(request, old.zip(bytes).map(|(id, bytes)| DomainToReplace { id, bytes }))?,
+            true => session
+                .create(request, old.zip(bytes).map(|(id, bytes)| DomainToReplace { id, document_bytes: bytes }))?,
             false => drop(session.document(domain.root())?),
         }
         Ok(session)
@@ -101,11 +107,11 @@ impl HsdsSession {
         state.insert_new(root);
         state.reference_counts = Some(Default::default());
         state.maybe_missing_parents = parents(&request.domain);
-        state.new_folder_owner.clone_from(&request.owner);
+        state.new_folder_owner.clone_from(&request.new_domain_owner);
         state.is_domain_changed = true;
-        state.is_draft = request.is_draft;
+        state.is_draft = request.creates_draft;
         // The first commit replaces what is there: until then, nothing is lost.
-        let is_seen_at_once = old.is_none() && !request.is_draft;
+        let is_seen_at_once = old.is_none() && !request.creates_draft;
         if !is_seen_at_once {
             for id in old.iter().map(|old| old.id).chain([self.domain]) {
                 let prefix = id.key_prefix_without_slash();
@@ -127,7 +133,7 @@ pub(crate) fn check_create_right(engine: &dyn ObjectEngine, user: Option<&str>, 
     let Some(user) = user else { return Ok(()) };
     let top = Some(String::new()).filter(|_| !domain.is_empty());
     for folder in top.into_iter().chain(parents(domain)).rev() {
-        let key = domain_key(&folder);
+        let key = domain_document_key(&folder);
         let Some(found) = engine.get(&key)? else { continue };
         let document = DomainDocument::parse(&found.bytes).map_err(damaged_object_error(&key))?;
         if document.access(user).has(AclRight::Create) {

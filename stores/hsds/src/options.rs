@@ -3,7 +3,7 @@
 use h5live_model::settings;
 
 /// The default of the option of this name (bytes).
-pub const DEFAULT_METADATA_CACHE: u64 = 128 << 20;
+pub const DEFAULT_METADATA_CACHE_BYTES: u64 = 128 << 20;
 
 settings! {
     connector "hsds";
@@ -18,6 +18,6 @@ settings! {
         /// Most links, and most attributes, of one object; more are spread over objects that HSDS does not read; 0: no limit.
         shard_above: u64 = 0,
         /// Bytes of objects and elements that are kept in memory to be read again.
-        metadata_cache: u64 = DEFAULT_METADATA_CACHE,
+        metadata_cache: u64 = DEFAULT_METADATA_CACHE_BYTES,
     }
 }

@@ -145,7 +145,7 @@ impl DomainPlace {
 
     /// The path of the domain that a link names: from the bucket on if it begins with a slash, else beside this domain. `None`
     /// if it names none in this bucket.
-    pub fn resolve_external_link(&self, name: &str) -> Option<String> {
+    pub fn linked_domain_folder(&self, name: &str) -> Option<String> {
         let beside = || match self.domain.rsplit_once('/') {
             Some((folder, _)) => format!("{folder}/{name}"),
             None => name.to_owned(),
@@ -219,12 +219,12 @@ mod tests {
             ("", "other", "/data/b/other"),
             ("home/me/run", "/home/you/run", "/data/b/home/you/run"),
         ] {
-            assert_eq!(place(domain).resolve_external_link(name).as_deref(), Some(leads_to), "{domain} {name}");
+            assert_eq!(place(domain).linked_domain_folder(name).as_deref(), Some(leads_to), "{domain} {name}");
         }
         for outside in
             ["../you", "//etc/x", "/", "", "..", "/../x", "a/../../../x", "/db/x", ".domain.json", "/.h5live.tmp/x"]
         {
-            assert_eq!(place("home/me/run").resolve_external_link(outside), None, "{outside}");
+            assert_eq!(place("home/me/run").linked_domain_folder(outside), None, "{outside}");
         }
     }
 

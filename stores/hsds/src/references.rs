@@ -4,7 +4,7 @@ use h5live_model::{Error as ModelError, ObjectKind, ReferenceKind, ReferenceType
 
 use crate::error::{damaged_object_error, invalid_or_unsupported_error};
 use crate::layout::{
-    MODEL_VLEN_AND_REFERENCE_SIZES, VarLenToken, reference_from_bytes, variable_length_reference_bytes,
+    MODEL_VLEN_AND_REFERENCE_SIZES, VarLenToken, variable_length_reference_bytes, varlen_reference_from_bytes,
 };
 use crate::session::HsdsSession;
 
@@ -19,7 +19,7 @@ impl HsdsSession {
         }
         let mut found = None;
         self.with_varlen_bytes(token, &mut |bytes| {
-            found = Some(reference_from_bytes(self.domain, kind, bytes).map_err(invalid_or_unsupported_error))
+            found = Some(varlen_reference_from_bytes(self.domain, kind, bytes).map_err(invalid_or_unsupported_error))
         })?;
         found.transpose()
     }
@@ -28,7 +28,7 @@ impl HsdsSession {
     ///
     /// # Errors
     /// [`ModelError::NoObject`], [`ModelError::Invalid`], [`ModelError::Unsupported`].
-    pub fn encode_reference(&self, form: &ReferenceType, to: &Referent) -> Result<Vec<u8>> {
+    pub fn encode_varlen_reference(&self, form: &ReferenceType, to: &Referent) -> Result<Vec<u8>> {
         if form.size != MODEL_VLEN_AND_REFERENCE_SIZES.reference_size(form.kind) {
             return Err(ModelError::Invalid("such elements have another size".to_owned()));
         }

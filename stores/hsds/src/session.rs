@@ -62,16 +62,16 @@ pub struct HsdsOpenRequest {
     /// The domain: a path in the bucket, without a slash in front.
     pub domain: String,
     /// The owner of a new domain.
-    pub owner: String,
+    pub new_domain_owner: String,
     /// Whether a new domain is seen only after [`HsdsStore::publish_domain`](crate::HsdsStore::publish_domain). A session
     /// that ends before leaves nothing, or what was there before.
-    pub is_draft: bool,
+    pub creates_draft: bool,
     /// The user whose rights count; `None`: everything is allowed.
-    pub user: Option<String>,
+    pub acl_user: Option<String>,
     /// Most links, and most attributes, that an object has without shards; 0: as many as there are. Readers need not know.
     pub shard_above: u64,
     /// Most bytes of documents and elements that are kept to be read again.
-    pub metadata_cache_bytes: u64,
+    pub cache_bytes: u64,
     /// Most bytes that are allocated at once for a length that the store states.
     pub max_allocation: AllocationLimit,
     /// What compresses chunks and undoes that.
@@ -85,7 +85,7 @@ pub struct HsdsSession {
     pub engine: ChunkBatchingEngine,
     pub domain: DomainId,
     pub domain_path: String,
-    pub user: Option<String>,
+    pub acl_user: Option<String>,
     pub sharding: ShardingThreshold,
     /// Most documents that are kept which the session has not changed.
     pub max_cached_documents: usize,
@@ -111,7 +111,7 @@ pub fn system_time_from_unix(seconds: f64) -> Option<SystemTime> {
 }
 
 /// The key of the object of a domain or a folder.
-pub fn domain_key(path: &str) -> String {
+pub fn domain_document_key(path: &str) -> String {
     if path.is_empty() { DOMAIN_FILE.to_owned() } else { format!("{path}/{DOMAIN_FILE}") }
 }
 
@@ -134,7 +134,7 @@ impl HsdsSession {
     /// # Errors
     /// [`HsdsError::AccessDenied`].
     pub fn check_right(&self, document: Option<&ObjectDocument>, right: AclRight) -> Result<()> {
-        let Some(user) = &self.user else { return Ok(()) };
+        let Some(user) = &self.acl_user else { return Ok(()) };
         let own = document.and_then(|document| document.own_acl_access(user));
         let access = own.unwrap_or_else(|| self.state.read().domain.access(user));
         let object = || match document.filter(|_| own.is_some()) {
@@ -231,7 +231,7 @@ impl HsdsSession {
         for part in ids.chunks(DOCUMENTS_AT_ONCE) {
             drop(self.fetch(part, None)?);
             for id in part {
-                match self.with_entries_ignoring_rights(*id, EntryQuery::All) {
+                match self.document_with_entries_ignoring_rights(*id, EntryQuery::All) {
                     Ok(document) => drop(uses_of.insert(*id, document.known_used_objects())),
                     // It is gone, and uses nothing.
                     Err(ModelError::NoObject(_)) => {}

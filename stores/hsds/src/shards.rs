@@ -30,14 +30,18 @@ impl HsdsSession {
     /// As [`HsdsSession::document`]; [`ModelError::Moved`] if shards are replaced again and again.
     pub fn document_with_entries(&self, id: ObjectId, query: EntryQuery<'_>) -> Result<Arc<ObjectDocument>> {
         self.document(id)?;
-        self.with_entries_ignoring_rights(id, query)
+        self.document_with_entries_ignoring_rights(id, query)
     }
 
     /// The same, whatever the rights of the user.
     ///
     /// # Errors
     /// As [`HsdsSession::document_with_entries`].
-    pub fn with_entries_ignoring_rights(&self, id: ObjectId, query: EntryQuery<'_>) -> Result<Arc<ObjectDocument>> {
+    pub fn document_with_entries_ignoring_rights(
+        &self,
+        id: ObjectId,
+        query: EntryQuery<'_>,
+    ) -> Result<Arc<ObjectDocument>> {
         for _ in 0..MAX_SHARD_ROUNDS {
             let document = self.document_ignoring_rights(id)?;
             let wanted = document.unloaded_shards(query);
@@ -91,14 +95,18 @@ impl HsdsSession {
 ///
 /// # Errors
 /// Those of the engine. Then the shards stay changed.
-pub fn write_changed_entry_shards(session: &HsdsSession, state: &mut SessionState, ids: &[ObjectId]) -> Result<()> {
+pub fn reshard_and_write_changed_shards(
+    session: &HsdsSession,
+    state: &mut SessionState,
+    ids: &[ObjectId],
+) -> Result<()> {
     let (mut puts, mut changed) = (Vec::new(), Vec::new());
     for id in ids {
         LinksOrAttributes::BOTH.iter().try_for_each(|class| spread(session, state, *id, *class))?;
-        if state.cached_with_tag(*id).is_some_and(|stored| stored.document.has_changed_shards()) {
+        if state.cached_tagged_document(*id).is_some_and(|stored| stored.document.has_changed_shards()) {
             let generation = random()?;
             let changes = state.change(*id, |document| Ok(document.stage_changed_shards(generation)))?;
-            state.old_shards.entry(*id).or_default().extend(changes.old);
+            state.old_shards.entry(*id).or_default().extend(changes.old_shards);
             puts.extend(changes.puts.into_iter().map(|(key, bytes)| ObjectPut { key, bytes }));
             changed.push(*id);
         }
@@ -116,7 +124,7 @@ pub fn write_changed_entry_shards(session: &HsdsSession, state: &mut SessionStat
 /// Spreads links or attributes over more shards, if there are enough of them.
 fn spread(session: &HsdsSession, state: &mut SessionState, id: ObjectId, class: LinksOrAttributes) -> Result<()> {
     let wanted = |state: &SessionState| {
-        let document = state.cached_with_tag(id).map(|stored| stored.document.clone());
+        let document = state.cached_tagged_document(id).map(|stored| stored.document.clone());
         document.filter(|document| document.needs_resharding(class, session.sharding))
     };
     let Some(document) = wanted(state) else { return Ok(()) };
@@ -128,7 +136,7 @@ fn spread(session: &HsdsSession, state: &mut SessionState, id: ObjectId, class: 
     drop(document);
     state.add_loaded_shards(id, found);
     let old = state.change(id, |document| {
-        document.reshard_if_needed_return_old(class, session.sharding).map_err(invalid_or_unsupported_error)
+        document.reshard_if_needed(class, session.sharding).map_err(invalid_or_unsupported_error)
     })?;
     state.old_shards.entry(id).or_default().extend(old);
     Ok(())

@@ -13,7 +13,7 @@ use crate::engine::{FetchedObject, ObjectEngine};
 use crate::state::ReadAheadPredictor;
 
 /// The largest chunk that is read ahead (bytes), and how many at a time.
-pub const MAX_CHUNK_BYTES: u64 = 64 << 10;
+pub const MAX_SMALL_CHUNK_BYTES: u64 = 64 << 10;
 const MAX_CHUNKS: usize = 64;
 /// Most bytes that are kept until they are asked for: elements of variable length may make a chunk large.
 const MAX_KEPT_BYTES: usize = 8 << 20;
@@ -40,7 +40,7 @@ impl SmallChunkReadAhead {
         if state.keys.len() >= MAX_DATASETS {
             *state = AheadState::default();
         }
-        state.order.add(id);
+        state.order.append_to_order(id);
         state.keys.insert(id, chunk_key);
     }
 
@@ -48,7 +48,12 @@ impl SmallChunkReadAhead {
     ///
     /// # Errors
     /// Those of the engine.
-    pub fn get(&self, engine: &dyn ObjectEngine, id: ObjectId, key: &str) -> Result<Option<FetchedObject>> {
+    pub fn take_or_read_ahead(
+        &self,
+        engine: &dyn ObjectEngine,
+        id: ObjectId,
+        key: &str,
+    ) -> Result<Option<FetchedObject>> {
         let (wanted, keys): (Vec<ObjectId>, Vec<String>) = {
             let mut state = self.0.lock();
             if let Some(found) = state.fetched.remove(&id) {
@@ -103,7 +108,7 @@ mod tests {
     fn read(engine: &MemoryEngine, ahead: &SmallChunkReadAhead, order: impl IntoIterator<Item = u64>) -> (u64, u64) {
         let before = engine.counts();
         for number in order {
-            let found = ahead.get(engine, ObjectId(number.into()), &key(number)).unwrap();
+            let found = ahead.take_or_read_ahead(engine, ObjectId(number.into()), &key(number)).unwrap();
             let is_right = found.map(|found| found.bytes[0]) == (number % 10 != 9).then_some(number as u8);
             assert!(is_right, "dataset {number}");
         }

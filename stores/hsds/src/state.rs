@@ -34,7 +34,7 @@ pub struct DomainToReplace {
     /// What its objects have in common.
     pub id: DomainId,
     /// The bytes of its object.
-    pub bytes: Arc<[u8]>,
+    pub document_bytes: Arc<[u8]>,
 }
 
 /// What a session knows and has changed.
@@ -69,13 +69,13 @@ pub struct SessionState {
     /// Chunks outside of an extent that became smaller, with their keys; they are still stored.
     pub dropped_chunks: HashMap<ObjectId, BTreeMap<ChunkCoord, String>>,
     /// Datasets beyond whose extent nobody but this session has written.
-    pub without_leftovers: HashSet<ObjectId>,
+    pub datasets_without_leftovers: HashSet<ObjectId>,
     /// Chunks of other datasets that this session has written, and that reach beyond the extent.
     pub written_beyond_extent: HashMap<ObjectId, BTreeSet<ChunkCoord>>,
     /// Documents whose last write has failed.
     pub uncertain_puts: HashMap<ObjectId, UncertainPut>,
     /// The datasets after which a dataset is seen.
-    pub commit_after: HashMap<ObjectId, Vec<ObjectId>>,
+    pub commit_prerequisites: HashMap<ObjectId, Vec<ObjectId>>,
     /// How often each object is used; `None`: not counted yet.
     pub reference_counts: Option<HashMap<ObjectId, u32>>,
     /// Whether summaries were removed.
@@ -104,10 +104,10 @@ impl SessionState {
             doomed: Vec::new(),
             old_shards: HashMap::new(),
             dropped_chunks: HashMap::new(),
-            without_leftovers: HashSet::new(),
+            datasets_without_leftovers: HashSet::new(),
             written_beyond_extent: HashMap::new(),
             uncertain_puts: HashMap::new(),
-            commit_after: HashMap::new(),
+            commit_prerequisites: HashMap::new(),
             reference_counts: None,
             has_removed_summaries: false,
             read_ahead: ReadAheadPredictor::default(),
@@ -124,7 +124,7 @@ impl SessionState {
     }
 
     /// A document with its tag, if the session has it.
-    pub fn cached_with_tag(&self, id: ObjectId) -> Option<&TaggedDocument> {
+    pub fn cached_tagged_document(&self, id: ObjectId) -> Option<&TaggedDocument> {
         self.documents.get(&id)
     }
 
@@ -150,7 +150,7 @@ impl SessionState {
     }
 
     /// Takes up a document that is newer than the one that the session has.
-    pub fn replace_fetched(&mut self, mut stored: TaggedDocument) {
+    pub fn replace_with_fetched(&mut self, mut stored: TaggedDocument) {
         let id = stored.document.id();
         if let Some(old) = self.documents.get(&id) {
             Arc::make_mut(&mut stored.document).reuse_loaded_shards(&old.document);
@@ -171,7 +171,7 @@ impl SessionState {
         self.documents.insert(id, TaggedDocument { document: Arc::new(document), tag: None });
         self.dirty.insert(id);
         if kind(id) == Some(ObjectKind::Dataset) {
-            self.without_leftovers.insert(id);
+            self.datasets_without_leftovers.insert(id);
         }
         self.add_references(id, 0);
     }
@@ -204,9 +204,9 @@ impl SessionState {
         self.deleted.insert(id);
         self.dirty.remove(&id);
         self.dropped_chunks.remove(&id);
-        self.commit_after.remove(&id);
+        self.commit_prerequisites.remove(&id);
         self.uncertain_puts.remove(&id);
-        self.without_leftovers.remove(&id);
+        self.datasets_without_leftovers.remove(&id);
         self.written_beyond_extent.remove(&id);
         let is_known_whole = self.documents.get(&id).is_some_and(|stored| stored.document.shard_ids().is_empty());
         let had_shards = self.old_shards.remove(&id).is_some();
@@ -256,7 +256,7 @@ impl SessionState {
     }
 
     /// Forgets what was read and not changed.
-    pub fn evict_unchanged(&mut self) {
+    pub fn evict_unchanged_and_reference_counts(&mut self) {
         let dirty = &self.dirty;
         self.documents.retain(|id, _| dirty.contains(id));
         self.reference_counts = None;
@@ -281,7 +281,7 @@ impl ReadAheadPredictor {
     }
 
     /// An object that comes behind the others.
-    pub fn add(&mut self, id: ObjectId) {
+    pub fn append_to_order(&mut self, id: ObjectId) {
         if let Entry::Vacant(place) = self.places.entry(id) {
             place.insert(self.ids.len());
             self.ids.push(id);
@@ -289,9 +289,9 @@ impl ReadAheadPredictor {
     }
 
     /// The object that is wanted, and those that will be next, at most so many.
-    pub fn advance_prefetch_window(&mut self, id: ObjectId, most: usize) -> Vec<ObjectId> {
+    pub fn advance_prefetch_window(&mut self, id: ObjectId, max_count: usize) -> Vec<ObjectId> {
         let Some(place) = self.places.get(&id).copied() else { return vec![id] };
-        self.window = if place == self.next { (self.window * 2).clamp(1, most) } else { 1 };
+        self.window = if place == self.next { (self.window * 2).clamp(1, max_count) } else { 1 };
         let end = (place + self.window).min(self.ids.len());
         self.next = end;
         self.ids.get(place..end).map_or_else(|| vec![id], <[ObjectId]>::to_vec)

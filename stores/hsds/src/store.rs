@@ -39,7 +39,7 @@ impl HsdsStore {
         HsdsStore { session: Arc::new(session), datasets: Arc::default() }
     }
 
-    /// Lets others see a new domain that was made as a draft ([`HsdsOpenRequest::is_draft`]), and commits all that was changed.
+    /// Lets others see a new domain that was made as a draft ([`HsdsOpenRequest::creates_draft`]), and commits all that was changed.
     ///
     /// # Errors
     /// As [`StoreWriter::commit`]. Then it is still a draft.
@@ -219,7 +219,7 @@ impl Store for HsdsStore {
     fn encode_reference(&self, form: &ReferenceType, to: &Referent) -> Result<Vec<u8>> {
         if form.kind != ReferenceKind::Object1 {
             self.session.check_writable()?;
-            return self.session.encode_reference(form, to);
+            return self.session.encode_varlen_reference(form, to);
         }
         self.session.check_open()?;
         if to.file.is_some()
@@ -240,15 +240,15 @@ impl Store for HsdsStore {
         }
         match scope {
             ObjectScope::All => {
-                self.session.state.write().evict_unchanged();
-                self.open_datasets().iter().try_for_each(|dataset| match dataset.advance_detecting_extent_change() {
+                self.session.state.write().evict_unchanged_and_reference_counts();
+                self.open_datasets().iter().try_for_each(|dataset| match dataset.advance_to_committed() {
                     // It stays as it was seen.
                     Err(ModelError::NoObject(_)) => Ok(()),
                     taken => taken.map(drop),
                 })
             }
             ObjectScope::Objects(ids) => ids.iter().try_for_each(|id| match kind(*id) {
-                Some(ObjectKind::Dataset) => self.open_dataset(*id)?.advance_detecting_extent_change().map(drop),
+                Some(ObjectKind::Dataset) => self.open_dataset(*id)?.advance_to_committed().map(drop),
                 _ => self.session.reload_if_changed(*id).map(drop),
             }),
         }

@@ -98,7 +98,7 @@ impl KvDataset {
     ///
     /// # Errors
     /// [`ModelError::NoObject`] if the dataset is gone.
-    pub fn advance_detecting_extent_change(&self, view: &Arc<dyn View>) -> Result<bool> {
+    pub fn advance_to_committed(&self, view: &Arc<dyn View>) -> Result<bool> {
         let mut seen = self.seen.write();
         if seen.view.as_ref().is_none_or(|seen| seen.version() >= view.version()) {
             return Ok(false);
@@ -267,6 +267,6 @@ impl ChunkStore for KvDataset {
             return self.session.read(|state| check_object_exists(state, self.id)).map(|()| false);
         }
         let view = self.session.refresh_view()?;
-        self.advance_detecting_extent_change(&view)
+        self.advance_to_committed(&view)
     }
 }

@@ -156,7 +156,7 @@ impl Store for KvStore {
         match scope {
             ObjectScope::All => {
                 self.datasets.all().iter().try_for_each(|dataset| {
-                    match dataset.advance_detecting_extent_change(&view) {
+                    match dataset.advance_to_committed(&view) {
                         // It stays as it was seen.
                         Err(ModelError::NoObject(_)) => Ok(()),
                         taken => taken.map(drop),
@@ -167,7 +167,7 @@ impl Store for KvStore {
                 check_object_exists(&ViewWithEdits::without_edits(&view), *id)?;
                 match oid::kind(*id) {
                     ObjectKind::Dataset => {
-                        self.datasets.get_or_open(&self.session, *id)?.advance_detecting_extent_change(&view).map(drop)
+                        self.datasets.get_or_open(&self.session, *id)?.advance_to_committed(&view).map(drop)
                     }
                     _ => Ok(()),
                 }

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use h5live_model::{
     ChunkBatch, ChunkCoord, ChunkGrid, ChunkReadRequest, ChunkSink, ChunkStore, ChunkWrite, DatasetSpec, Dataspace,
-    Error, FileBackedBytes, Layout, ObjectId, StoreFeatures, StoredChunk, UNLIMITED, check_block_return_chunk_dims,
+    Error, FileBackedBytes, Layout, ObjectId, StoreFeatures, StoredChunk, UNLIMITED, check_block_in_chunk,
     read_chunks_sequentially, split_run_into_blocks,
 };
 use parking_lot::Mutex;
@@ -483,7 +483,7 @@ impl ChunkStore for LoggedChunkStore {
         let spec = self.current_spec()?;
         let outside = || invalid(format!("the dataset has no chunk {}", chunk.coord));
         let (first, _) = Self::chunk_box(&spec, &chunk.coord).ok_or_else(outside)?;
-        check_block_return_chunk_dims(&spec, start, count, into.len())?;
+        check_block_in_chunk(&spec, start, count, into.len())?;
         if into.is_empty() {
             return Ok(());
         }

@@ -50,7 +50,7 @@ impl RemoteConnector {
         let open_options = OpenOptions {
             mode: how.mode,
             max_allocation: how.max_allocation,
-            unfilter: how.filter_engine.clone(),
+            filter_engine: how.filter_engine.clone(),
             ..OpenOptions::default()
         };
         let file = NativeFile::open_storage(Arc::new(storage), &open_options);

@@ -363,7 +363,7 @@ impl Storage for ObjectBackedStorage {
     }
 
     fn batch_read_hints(&self) -> Option<BatchReadHints> {
-        Some(BatchReadHints { in_flight: IN_FLIGHT, max_gap_bytes: GAP_BYTES })
+        Some(BatchReadHints { preferred_reads_in_flight: IN_FLIGHT, max_gap_bytes: GAP_BYTES })
     }
 
     fn read_ranges(

@@ -37,7 +37,7 @@ impl Storage for WaitingStorage {
     }
 
     fn batch_read_hints(&self) -> Option<BatchReadHints> {
-        Some(BatchReadHints { in_flight: 16, max_gap_bytes: 0 })
+        Some(BatchReadHints { preferred_reads_in_flight: 16, max_gap_bytes: 0 })
     }
 
     fn read_ranges(

@@ -90,7 +90,7 @@ pub struct CheckProgress {
 /// # Errors
 /// None but those of the machine: what is wrong with the archive is in the report.
 pub fn check(source: TarSource, ignores_zeros: bool, on_progress: &mut dyn FnMut(CheckProgress)) -> Result<TarReport> {
-    let bytes_read = source.bytes_read.clone();
+    let bytes_read = source.file_bytes_read.clone();
     let mut scanner = TarScanner::new(source.decompressed, &source.name).ignore_zeros(ignores_zeros);
     let mut checker = Checker {
         report: TarReport::new(source.compression),

@@ -5,7 +5,7 @@ use h5live::archive::layout::SAMPLE_DIGEST;
 
 use crate::digest::{ContentHasher, DigestAlgorithm};
 use crate::error::Result;
-use crate::tables::{read_digest_algorithm, read_rows};
+use crate::tables::{read_byte_rows, read_digest_algorithm};
 
 /// The digests that were made at the import, by samples.
 #[derive(Debug)]
@@ -21,7 +21,7 @@ impl SampleDigests {
     /// [`crate::Error::InvalidFile`] if the algorithm is unknown; [`crate::Error::File`].
     pub fn read_from(file: &File) -> Result<Option<Self>> {
         let Some(algorithm) = read_digest_algorithm(file)? else { return Ok(None) };
-        let bytes = read_rows(&file.dataset(SAMPLE_DIGEST)?, algorithm.digest_len())?;
+        let bytes = read_byte_rows(&file.dataset(SAMPLE_DIGEST)?, algorithm.digest_len())?;
         Ok(Some(SampleDigests { algorithm, bytes }))
     }
 

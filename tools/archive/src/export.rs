@@ -53,7 +53,7 @@ impl RecordReader<'_> {
             let read_to = self.start + self.buffer.len() as u64;
             if at >= read_to || at < self.start {
                 let end = self.end.max(range.end).min(at.saturating_add(CONTENT_PIECE_BYTES));
-                self.buffer = self.tar.read_header_bytes(at..end)?;
+                self.buffer = self.tar.read_headers_and_padding(at..end)?;
                 self.start = at;
                 if self.buffer.is_empty() {
                     return Err(self.tar.inconsistent_tables_error("records of an entry are missing"));
@@ -76,7 +76,7 @@ fn write_contents(
     write: &mut dyn FnMut(&[u8]) -> Result<()>,
 ) -> Result<()> {
     let Some(segments) = tar.sparse_segments(entry) else {
-        return tar.read_contents_verified(row, &mut |_, piece| write(piece));
+        return tar.for_each_piece_then_verify(row, &mut |_, piece| write(piece));
     };
     let mut ranges = Vec::new();
     for SparseSegment { offset, length } in segments {
@@ -88,7 +88,7 @@ fn write_contents(
         ranges.push(offset..end);
     }
     // Of the holes, too, a digest was made.
-    tar.read_contents_verified(row, &mut |at, piece| {
+    tar.for_each_piece_then_verify(row, &mut |at, piece| {
         let end = at + piece.len() as u64;
         let first = ranges.partition_point(|range| range.end <= at);
         for range in ranges[first..].iter().take_while(|range| range.start < end) {

@@ -24,7 +24,7 @@ use h5live::archive::layout::{EntryRow, NO_SAMPLE};
 use crate::entry::is_file_kind;
 use crate::error::{Error, InvalidFileReason, Result, WRONG_DIGEST};
 use crate::extract_owner::ExtractOptions;
-use crate::link_target::check_symlink_target;
+use crate::link_target::symlink_target_if_inside;
 use crate::owner_and_xattrs::OwnerXattrReader;
 use crate::paths::safe_path;
 use crate::reader::{CONTENT_PIECE_BYTES, ImportedTar};
@@ -88,7 +88,7 @@ impl<'a> Extractor<'a> {
         let needs_headers = self.options.needs_headers() && !self.tar.has_only_names_and_contents();
         for number in 0..self.tar.rows().len() {
             if let Some(row) = self.row(number).filter(|_| needs_headers) {
-                self.attributes.read_headers_of(number, row)?;
+                self.attributes.read_next_entry_headers(number, row)?;
             }
             if self.row(number).is_some_and(|row| is_wanted(self.tar.path(row))) {
                 self.extract_entry(number)?;
@@ -263,7 +263,7 @@ impl<'a> Extractor<'a> {
         let made = self.target.open_with(place, OpenOptions::new().write(true).create_new(true));
         let mut file = made.map_err(self.failed(place))?.into_std();
         if row.sample != NO_SAMPLE {
-            let written = self.tar.read_contents_verified(row, &mut |_, piece| {
+            let written = self.tar.for_each_piece_then_verify(row, &mut |_, piece| {
                 match piece.len() as u64 == CONTENT_PIECE_BYTES && piece.iter().all(|byte| *byte == 0) {
                     true => io::Seek::seek_relative(&mut file, CONTENT_PIECE_BYTES as i64),
                     false => file.write_all(piece),
@@ -306,7 +306,7 @@ impl<'a> Extractor<'a> {
         if !self.make_folders(row, parent)? {
             return Ok(());
         }
-        let target = match check_symlink_target(&self.target, parent, self.tar.link(row)) {
+        let target = match symlink_target_if_inside(&self.target, parent, self.tar.link_target(row)) {
             Ok(target) => target,
             Err(why) => {
                 self.refuse(row, why);
@@ -324,7 +324,7 @@ impl<'a> Extractor<'a> {
     }
 
     fn make_hard_link(&mut self, row: &EntryRow, place: &Path) -> Result<()> {
-        let Ok(linked) = safe_path(self.tar.link(row)) else {
+        let Ok(linked) = safe_path(self.tar.link_target(row)) else {
             self.refuse(row, "its target lies outside of the folder");
             return Ok(());
         };
@@ -352,8 +352,12 @@ impl<'a> Extractor<'a> {
             // Another entry may have taken its place.
             let is_link = self.target.symlink_metadata(&place).is_ok_and(|metadata| metadata.is_symlink());
             if is_link
-                && check_symlink_target(&self.target, place.parent().unwrap_or(Path::new("")), self.tar.link(row))
-                    .is_err()
+                && symlink_target_if_inside(
+                    &self.target,
+                    place.parent().unwrap_or(Path::new("")),
+                    self.tar.link_target(row),
+                )
+                .is_err()
             {
                 self.target.remove_file(&place).map_err(self.failed(&place))?;
                 self.report.made -= 1;

@@ -75,7 +75,7 @@ impl LayoutChecker {
         let has_object = self.place_object(entry);
         let is_large = entry.has_file_contents() && {
             self.content_bytes = self.content_bytes.saturating_add(entry.size);
-            self.content_bytes > ImportOptions::default().max_content_bytes
+            self.content_bytes > ImportOptions::default().max_total_content_bytes
         };
         for findings in &mut self.layouts {
             if is_large {

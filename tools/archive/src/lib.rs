@@ -9,7 +9,7 @@
 //!
 //! use h5live_archive::{ImportOptions, Importer, TarSource};
 //!
-//! let source = TarSource::open(Path::new("images.tar.gz"))?;
+//! let source = TarSource::open_file_or_stdin(Path::new("images.tar.gz"))?;
 //! let importer = Importer::create_file_for_swmr(Path::new("images.h5"), h5live::File::options(), ImportOptions::default())?;
 //! let report = importer.import(source, &mut |_| {})?;
 //! println!("{} samples", report.samples);
@@ -59,11 +59,11 @@ pub use extract::{ExtractReport, Extractor};
 pub use extract_owner::ExtractOptions;
 pub use import::{
     ContentsFilter, ImportCollisionPolicy, ImportOptions, ImportProgress, ImportReport, Importer, MAX_COMPACT_BYTES,
-    RollbackReport, TarLayout, UnknownName, choose_filter, has_unfinished_import, hex, import_layout_kind,
-    with_libver_v18,
+    NoneOfAllowedNames, RollbackReport, TarLayout, choose_zstd_if_compressible, has_unfinished_import, hex,
+    import_layout_kind, with_libver_v18,
 };
 pub use layout_check::LayoutFindings;
-pub use merge::merge;
+pub use merge::merge_archive;
 pub use paths::safe_path;
 pub use reader::ImportedTar;
 pub use scanner::{MAX_ENTRY_HEADER_BYTES, NonContentSink, TarScanner};

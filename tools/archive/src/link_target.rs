@@ -13,7 +13,7 @@ const OUTSIDE: &str = "its target lies outside of the folder";
 ///
 /// # Errors
 /// Why it may not be made.
-pub fn check_symlink_target(root: &Dir, parent: &Path, target: &[u8]) -> Result<PathBuf, &'static str> {
+pub fn symlink_target_if_inside(root: &Dir, parent: &Path, target: &[u8]) -> Result<PathBuf, &'static str> {
     if target.is_empty() || target.contains(&0) {
         return Err("its target is no path");
     }

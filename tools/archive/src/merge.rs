@@ -20,7 +20,7 @@ const PIPE_BYTES: usize = 1 << 20;
 ///
 /// # Errors
 /// As [`Importer::import`] and [`export`].
-pub fn merge(
+pub fn merge_archive(
     from: &ImportedTar,
     archive: &ArchiveRow,
     to: &File,

@@ -42,14 +42,14 @@ impl<'a> OwnerXattrReader<'a> {
     ///
     /// # Errors
     /// [`crate::Error::File`].
-    pub fn read_headers_of(&mut self, number: usize, row: &EntryRow) -> Result<()> {
-        if self.tar.archives().iter().any(|archive| archive.first_entry == number as u64) {
+    pub fn read_next_entry_headers(&mut self, entry_number: usize, row: &EntryRow) -> Result<()> {
+        if self.tar.archives().iter().any(|archive| archive.first_entry == entry_number as u64) {
             self.globals = PaxGlobalRecords::default();
         }
         let end = row.header_offset.saturating_add(row.header_length);
-        let records = self.tar.read_header_bytes(row.header_offset..end)?;
+        let records = self.tar.read_headers_and_padding(row.header_offset..end)?;
         let attributes = parse(&records, &mut self.globals);
-        self.kept.insert(number, attributes);
+        self.kept.insert(entry_number, attributes);
         Ok(())
     }
 

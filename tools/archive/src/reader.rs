@@ -159,7 +159,7 @@ impl ImportedTar {
     }
 
     /// Where the link of an entry leads.
-    pub fn link(&self, row: &EntryRow) -> &[u8] {
+    pub fn link_target(&self, row: &EntryRow) -> &[u8] {
         let start = (row.path_offset as usize).saturating_add(row.path_length as usize).saturating_add(1);
         self.paths.get(start..start.saturating_add(row.link_length as usize)).unwrap_or_default()
     }
@@ -183,7 +183,7 @@ impl ImportedTar {
     ///
     /// # Errors
     /// [`Error::File`].
-    pub fn read_header_bytes(&self, range: std::ops::Range<u64>) -> Result<Vec<u8>> {
+    pub fn read_headers_and_padding(&self, range: std::ops::Range<u64>) -> Result<Vec<u8>> {
         let header =
             self.header.as_ref().ok_or_else(|| Error::invalid_file(&self.file, InvalidFileReason::NoTables))?;
         Ok(header.read_slice(range)?)
@@ -210,7 +210,11 @@ impl ImportedTar {
     ///
     /// # Errors
     /// [`InvalidFileReason::WrongContents`]; [`Error::File`]; errors of `each`.
-    pub fn read_contents_verified(&self, row: &EntryRow, each: &mut dyn FnMut(u64, &[u8]) -> Result<()>) -> Result<()> {
+    pub fn for_each_piece_then_verify(
+        &self,
+        row: &EntryRow,
+        each: &mut dyn FnMut(u64, &[u8]) -> Result<()>,
+    ) -> Result<()> {
         let digests = self.digests()?;
         let digest = digests.and_then(|digests| digests.get(row.sample));
         let mut hasher = digests.filter(|_| digest.is_some()).map(SampleDigests::hasher);

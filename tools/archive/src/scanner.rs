@@ -8,7 +8,7 @@ use std::io::{self, Read};
 use crate::entry::{ExtendedHeaders, PaxGlobalRecords, TarEntry};
 use crate::error::{Error, Result, TarFault};
 use crate::header::{BLOCK, TarBlock, check_checksum, unsigned};
-use crate::sparse::{self, SparseMapParser};
+use crate::sparse::{self, SparseMapInContentsParser};
 
 /// The most bytes of extended headers and of a map, for one entry. They are in memory at once.
 pub const MAX_ENTRY_HEADER_BYTES: u64 = 16 << 20;
@@ -311,7 +311,7 @@ impl<R: Read> TarScanner<R> {
         let mut left = data_size;
         let map = self.sparse_map(block, &mut entry, &mut left, records)?;
         if let Some((segments, size)) = map {
-            let segments = sparse::validate_segments(segments, size, left);
+            let segments = sparse::drop_empty_and_validate_segments(segments, size, left);
             entry.segments = Some(segments.map_err(|fault| self.header_error(fault))?);
             entry.size = size;
         } else {
@@ -356,7 +356,7 @@ impl<R: Read> TarScanner<R> {
         let Some(mut sparse) = entry.sparse.take() else { return Ok(None) };
         let size = sparse.real_size.unwrap_or(*left);
         if sparse.is_map_in_contents() {
-            let mut map = SparseMapParser::default();
+            let mut map = SparseMapInContentsParser::default();
             loop {
                 let more = self.record_block(&mut bytes, records)?;
                 *left = left

@@ -74,7 +74,7 @@ pub struct TarSource {
     /// Bytes of the file; `None` for a stream.
     pub file_len: Option<u64>,
     /// Bytes that were read of the file.
-    pub bytes_read: Arc<AtomicU64>,
+    pub file_bytes_read: Arc<AtomicU64>,
 }
 
 impl std::fmt::Debug for TarSource {
@@ -91,7 +91,7 @@ impl TarSource {
     ///
     /// # Errors
     /// [`Error::Io`].
-    pub fn open(path: &Path) -> Result<TarSource> {
+    pub fn open_file_or_stdin(path: &Path) -> Result<TarSource> {
         if path == Path::new("-") {
             return TarSource::new(Box::new(io::stdin()), "standard input", None);
         }
@@ -127,7 +127,13 @@ impl TarSource {
                 read_ahead(move || decoder)
             }
         };
-        Ok(TarSource { decompressed: input, name: name.to_owned(), compression, file_len: file_len, bytes_read })
+        Ok(TarSource {
+            decompressed: input,
+            name: name.to_owned(),
+            compression,
+            file_len: file_len,
+            file_bytes_read: bytes_read,
+        })
     }
 }
 
@@ -136,7 +142,7 @@ impl TarSource {
     ///
     /// # Errors
     /// None: what cannot be read is an error when it is read again.
-    pub fn peek(&mut self, limit: u64) -> Result<Vec<u8>> {
+    pub fn peek_decompressed(&mut self, limit: u64) -> Result<Vec<u8>> {
         let mut head = Vec::new();
         let mut input = std::mem::replace(&mut self.decompressed, Box::new(io::empty()));
         let read = (&mut input).take(limit).read_to_end(&mut head);

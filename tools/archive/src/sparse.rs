@@ -113,12 +113,12 @@ impl PaxSparseRecords {
 
 /// Numbers of a map that stands before the contents, each with a newline behind it, in whole blocks.
 #[derive(Debug, Default)]
-pub struct SparseMapParser {
+pub struct SparseMapInContentsParser {
     numbers: Vec<u64>,
     current: Option<u64>,
 }
 
-impl SparseMapParser {
+impl SparseMapInContentsParser {
     /// Takes up a block. Returns whether the map is complete.
     ///
     /// # Errors
@@ -160,7 +160,7 @@ impl SparseMapParser {
 ///
 /// # Errors
 /// [`TarFault::SparseMap`].
-pub fn validate_segments(
+pub fn drop_empty_and_validate_segments(
     mut segments: Vec<SparseSegment>,
     size: u64,
     stored_size: u64,

@@ -103,7 +103,7 @@ pub struct CommittedCounts {
     /// Bytes of the contents of all samples.
     pub content_bytes: u64,
     /// Bytes of the names of all samples, each with a NUL.
-    pub name_bytes: u64,
+    pub sample_name_bytes: u64,
 }
 
 impl CommittedCounts {
@@ -115,7 +115,8 @@ impl CommittedCounts {
             if row.sample != NO_SAMPLE {
                 committed.samples += 1;
                 committed.content_bytes = committed.content_bytes.saturating_add(row.size);
-                committed.name_bytes = committed.name_bytes.saturating_add(u64::from(row.path_length) + 1);
+                committed.sample_name_bytes =
+                    committed.sample_name_bytes.saturating_add(u64::from(row.path_length) + 1);
             }
             Ok(())
         })?;
@@ -234,7 +235,7 @@ impl ImportTablesWriter {
     ///
     /// # Errors
     /// [`Error::File`].
-    pub fn push(&mut self, entry: &TarEntry, digest: Option<&[u8]>) -> Result<()> {
+    pub fn push_entry(&mut self, entry: &TarEntry, digest: Option<&[u8]>) -> Result<()> {
         let sample = if digest.is_some() { self.samples } else { NO_SAMPLE };
         let length = |bytes: &[u8]| u32::try_from(bytes.len()).unwrap_or(u32::MAX);
         for segment in entry.segments.iter().flatten() {
@@ -301,7 +302,7 @@ impl ImportTablesWriter {
             self.sparse.push(&[moved(*entry, entries)?, *offset, *length])?;
         }
         let digests = file.dataset(SAMPLE_DIGEST)?;
-        self.digest.push(&read_rows(&digests, self.algorithm.digest_len())?)?;
+        self.digest.push(&read_byte_rows(&digests, self.algorithm.digest_len())?)?;
         for row in from.archives {
             self.archive.push(&[ArchiveRow {
                 first_entry: moved(row.first_entry, entries)?,
@@ -346,7 +347,7 @@ impl ImportTablesWriter {
     ///
     /// # Errors
     /// [`Error::File`].
-    pub fn set_state(&self, state: ImportState) -> Result<()> {
+    pub fn write_state_and_flush(&self, state: ImportState) -> Result<()> {
         self.file.group(TABLE_GROUP)?.set_attribute(IMPORTING_ATTRIBUTE, &(state as u8))?;
         Ok(self.file.flush()?)
     }
@@ -356,24 +357,24 @@ impl ImportTablesWriter {
     ///
     /// # Errors
     /// [`Error::File`].
-    pub fn undo_archive_row(&mut self) -> Result<()> {
+    pub fn undo_adding_archive_row(&mut self) -> Result<()> {
         let rows: Vec<ArchiveRow> = self.archive.dataset().read()?;
         // The records end with those of this archive, if its row is there.
         if rows.last().is_some_and(|row| row.header_end == self.header.len()) {
             self.archive.truncate(rows.len() as u64 - 1)?;
             self.file.flush()?;
         }
-        self.set_state(ImportState::AddingEntries)
+        self.write_state_and_flush(ImportState::AddingEntries)
     }
 
     /// Makes the table of names, and says that no import is under way.
     ///
     /// # Errors
     /// [`Error::File`].
-    pub fn write_index_and_finish(&mut self) -> Result<()> {
+    pub fn write_name_index_and_finish(&mut self) -> Result<()> {
         self.commit()?;
         write_name_index(&self.file)?;
-        self.set_state(ImportState::Done)
+        self.write_state_and_flush(ImportState::Done)
     }
 }
 
@@ -462,7 +463,7 @@ const BYTES_AT_ONCE: u64 = 16 << 20;
 /// # Errors
 /// [`Error::File`].
 pub fn read_bytes(dataset: &Dataset) -> Result<Vec<u8>> {
-    read_rows(dataset, 1)
+    read_byte_rows(dataset, 1)
 }
 
 /// Calls `each` with all bytes of a dataset, in parts.
@@ -481,7 +482,7 @@ fn for_each_part(dataset: &Dataset, mut each: impl FnMut(&[u8]) -> Result<()>) -
 ///
 /// # Errors
 /// [`Error::File`].
-pub fn read_rows(dataset: &Dataset, row_bytes: usize) -> Result<Vec<u8>> {
+pub fn read_byte_rows(dataset: &Dataset, row_bytes: usize) -> Result<Vec<u8>> {
     let len = dataset.shape()?.first().copied().unwrap_or(0);
     let mut bytes = Vec::new();
     let mut at = 0;

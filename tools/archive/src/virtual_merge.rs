@@ -32,13 +32,13 @@ impl VirtualMerge {
     ///
     /// # Errors
     /// [`Error::InvalidFile`] if a file has another layout or other digests than the first one, or its import is not complete.
-    pub fn of(from: Vec<(ImportedTar, Name)>) -> Result<Self> {
-        let digests = match from.first() {
+    pub fn of(files_with_source_names: Vec<(ImportedTar, Name)>) -> Result<Self> {
+        let digests = match files_with_source_names.first() {
             Some((first, _)) => read_digest_algorithm(first.file())?
                 .ok_or_else(|| Error::invalid_file(first.file(), InvalidFileReason::NoDigests))?,
             None => ImportOptions::default().digest,
         };
-        for (tar, _) in &from {
+        for (tar, _) in &files_with_source_names {
             let (file, layout) = (tar.file(), import_layout_kind(tar.file())?);
             if layout != TarLayout::Shredder {
                 return Err(Error::invalid_file(file, InvalidFileReason::LayoutWithoutImage(layout.name())));
@@ -50,7 +50,7 @@ impl VirtualMerge {
                 return Err(Error::invalid_file(file, InvalidFileReason::OtherDigestAlgorithm(digests.name())));
             }
         }
-        Ok(VirtualMerge { from, digests })
+        Ok(VirtualMerge { from: files_with_source_names, digests })
     }
 
     /// Makes an empty file the whole of the files. Tables and names are copied. Contents stay where they are: the image is a
@@ -102,7 +102,7 @@ fn merge_virtual(
     let image = to.new_dataset::<u8>().shape(&[bytes]).max_shape(&[UNLIMITED]).virtual_sources(sources);
     image.create(SAMPLE_CONTENTS)?;
     names.commit()?;
-    tables.write_index_and_finish()?;
+    tables.write_name_index_and_finish()?;
     made.samples = tables.samples();
     Ok(made)
 }

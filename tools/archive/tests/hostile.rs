@@ -14,7 +14,7 @@ fn options(layout: TarLayout) -> ImportOptions {
     ImportOptions {
         layout,
         on_collision: ImportCollisionPolicy::Suffix,
-        max_content_bytes: 1 << 30,
+        max_total_content_bytes: 1 << 30,
         ..ImportOptions::default()
     }
 }
@@ -137,7 +137,7 @@ fn entries_of_2_to_the_60_bytes_are_errors_and_take_no_memory() {
     let huge = 1u64 << 60;
     let plain = [header("huge", b'0', huge).as_bytes().to_vec(), vec![1; 5000]].concat();
     assert!(matches!(fault(&plain), TarFault::ContentLimitExceeded { .. }));
-    let unlimited = ImportOptions { max_content_bytes: u64::MAX, ..options(TarLayout::Shredder) };
+    let unlimited = ImportOptions { max_total_content_bytes: u64::MAX, ..options(TarLayout::Shredder) };
     let truncated = import(&plain, unlimited).unwrap_err().to_string();
     assert!(truncated.contains(&format!("{} bytes are missing", huge - 5000)), "{truncated}");
     for kind in *b"xgLK" {
@@ -171,7 +171,7 @@ fn an_archive_that_unpacks_to_more_than_is_allowed_is_an_error() {
     assert!(packed.len() < 1 << 20);
     assert!(matches!(fault(&packed), TarFault::ContentLimitExceeded { bytes, .. } if bytes == 2 << 30));
     let cut = &packed[..packed.len() / 2];
-    let small = ImportOptions { max_content_bytes: 4 << 30, ..options(TarLayout::Shredder) };
+    let small = ImportOptions { max_total_content_bytes: 4 << 30, ..options(TarLayout::Shredder) };
     assert!(matches!(import(cut, small), Err(Error::Archive { fault: TarFault::Read(_), .. })));
 }
 

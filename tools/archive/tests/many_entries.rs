@@ -74,7 +74,11 @@ fn all_of_many_entries_come_back_from_every_layout() {
         let importer = Importer::create(&file, options(layout, ImportCollisionPolicy::Error)).unwrap();
         let mut counts = Vec::new();
         let report = importer.import(source(&archive), &mut |now| counts.push(now.entries_in_all_archives)).unwrap();
-        assert_eq!((report.entries, report.samples_in_all_archives), (ENTRIES as u64, ENTRIES as u64), "{layout}");
+        assert_eq!(
+            (report.entries_in_this_archive, report.samples_in_all_archives),
+            (ENTRIES as u64, ENTRIES as u64),
+            "{layout}"
+        );
         assert!(counts.iter().copied().eq(1..=ENTRIES as u64), "{layout}");
         assert!(exported(&file) == archive, "{layout}");
     }
@@ -86,11 +90,14 @@ fn an_entry_that_cannot_be_placed_is_named_and_the_import_goes_on_behind_it() {
     let (archive, ends) = archive(&[(taken, path(3))]);
     for salvage in [false, true] {
         let file = File::in_memory();
-        let strict = ImportOptions { salvage, ..options(TarLayout::Compactor, ImportCollisionPolicy::Error) };
+        let strict = ImportOptions {
+            finishes_import_at_fault: salvage,
+            ..options(TarLayout::Compactor, ImportCollisionPolicy::Error)
+        };
         let imported = Importer::create(&file, strict).unwrap().import(source(&archive), &mut |_| {});
         let error = match imported {
             Ok(report) => {
-                assert!(salvage && report.entries == taken as u64);
+                assert!(salvage && report.entries_in_this_archive == taken as u64);
                 report.fault.expect("the rest is missing")
             }
             Err(error) => error,

@@ -99,7 +99,7 @@ pub fn run() -> ExitCode {
     let args = Args::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     open::set_args(args.open);
     heed_file_size_limit();
-    eprint_error_return_exit_code(run_command(args.command))
+    report_exit_code(run_command(args.command))
 }
 
 /// Runs a command, and tells of sources of virtual datasets that are not there.
@@ -117,7 +117,7 @@ fn heed_file_size_limit() {
 }
 
 /// The exit code of what a command came to. An error is told.
-pub fn eprint_error_return_exit_code(result: Result<CommandOutcome>) -> ExitCode {
+pub fn report_exit_code(result: Result<CommandOutcome>) -> ExitCode {
     match result {
         Ok(CommandOutcome::Clean) => ExitCode::SUCCESS,
         Ok(CommandOutcome::Findings) => ExitCode::from(1),

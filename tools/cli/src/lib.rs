@@ -57,6 +57,6 @@ mod upload;
 pub mod wait;
 pub mod watch;
 
-pub use args::{eprint_error_return_exit_code, run, run_words};
+pub use args::{report_exit_code, run, run_words};
 pub use error::{CommandOutcome, Error, Result, error_with_causes};
 pub use output::StdoutWriter;

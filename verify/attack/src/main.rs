@@ -43,7 +43,7 @@ impl Attack {
 fn main() -> ExitCode {
     let mut words = std::env::args_os().skip(1).peekable();
     match words.peek() {
-        Some(first) if first == "attack" => h5live_cli::eprint_error_return_exit_code(Attack::parse_from(words).run()),
+        Some(first) if first == "attack" => h5live_cli::report_exit_code(Attack::parse_from(words).run()),
         _ => h5live_lab::run(),
     }
 }

@@ -48,7 +48,7 @@ pub fn run() -> ExitCode {
         true => {
             let lab = Lab::parse();
             open::set_args(lab.open);
-            h5live_cli::eprint_error_return_exit_code(lab.run.run())
+            h5live_cli::report_exit_code(lab.run.run())
         }
         false => h5live_cli::run(),
     }

@@ -108,7 +108,7 @@ impl CrashRecovery {
     fn open_disk(&self, disk: &Arc<CrashedDisk>, mode: Mode) -> Result<NativeFile, String> {
         let trial = MutantOptions {
             cache_shard_count: Some(1),
-            without_recount: self.without_recount,
+            disable_recovery_recount: self.without_recount,
             ..MutantOptions::default()
         };
         let options = OpenOptions { mode, mutant: trial, take_over: true, ..OpenOptions::default() };

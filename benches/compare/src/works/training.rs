@@ -86,7 +86,7 @@ impl TrainingSet {
 }
 
 pub(super) fn import(tar: &Path, path: &Path, layout: TarLayout) -> Result<()> {
-    let source = TarSource::open(tar).map_err(failed)?;
+    let source = TarSource::open_file_or_stdin(tar).map_err(failed)?;
     let options = ImportOptions { layout, ..ImportOptions::default() };
     let importer = Importer::create_file_for_swmr(path, File::options(), options).map_err(failed)?;
     importer.import(source, &mut |_| {}).map_err(failed)?;

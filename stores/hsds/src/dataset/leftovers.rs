@@ -52,7 +52,7 @@ fn fill_beyond(spec: &DatasetSpec, coord: &ChunkCoord, elements: &mut [u8]) -> b
 impl HsdsDataset {
     /// Whether there may be something beyond the extent that this session has not written.
     fn may_have_leftovers(&self) -> bool {
-        self.session.session_info.mode.writes() && !self.session.state().without_leftovers.contains(&self.id)
+        self.session.session_info.mode.writes() && !self.session.state().datasets_without_leftovers.contains(&self.id)
     }
 
     fn is_written_beyond(&self, coord: &ChunkCoord) -> bool {
@@ -99,7 +99,7 @@ impl HsdsDataset {
         let edges: Vec<ChunkCoord> = inside.into_iter().filter(|coord| reaches_beyond(&spec, coord)).collect();
         edges.chunks(CHUNKS_AT_ONCE).try_for_each(|coords| self.clear_edges(&spec, coords))?;
         let mut state = self.session.state.write();
-        state.without_leftovers.insert(self.id);
+        state.datasets_without_leftovers.insert(self.id);
         state.written_beyond_extent.remove(&self.id);
         Ok(())
     }

@@ -12,7 +12,7 @@ use crate::engine::{FolderEngine, OBJECTS_FOLDER, ObjectEngine};
 use crate::error::{HsdsError, damaged_object_error};
 use crate::layout::{AclRight, DomainDocument, DomainId, OWN_PREFIX, check_domain_path};
 use crate::place::DomainPlace;
-use crate::session::{domain_key, system_time_from_unix};
+use crate::session::{domain_document_key, system_time_from_unix};
 
 /// Domains that are read in one wave, and handed on before the next ones are listed.
 const PAGE_DOMAINS: usize = 1000;
@@ -68,7 +68,7 @@ impl DomainFolder {
     /// [`OpenError::InvalidLocation`], [`OpenError::Store`]; [`HsdsError::AccessDenied`] if the user of the location may not read it.
     pub fn open(at: &Location, prefer_folder: bool) -> Result<Option<Self>, OpenError> {
         let Some(folder) = DomainFolder::locate(at)? else { return Ok(None) };
-        let key = domain_key(&folder.path);
+        let key = domain_document_key(&folder.path);
         let found = folder.engine.get(&key)?;
         let document =
             found.map(|found| DomainDocument::parse(&found.bytes)).transpose().map_err(damaged_object_error(&key))?;
@@ -153,7 +153,7 @@ impl DomainFolder {
     fn read_entries(&self, folder: &str, mut names: Vec<String>) -> Result<Vec<DomainEntry>> {
         names.sort_unstable();
         let paths: Vec<String> = names.into_iter().map(|name| format!("{}{name}", prefix(folder))).collect();
-        let keys: Vec<String> = paths.iter().map(|path| domain_key(path)).collect();
+        let keys: Vec<String> = paths.iter().map(|path| domain_document_key(path)).collect();
         let entries = paths.iter().map(|path| DomainEntry {
             path: format!("/{path}"),
             kind: Ok(DomainEntryKind::Folder),

@@ -12,7 +12,7 @@ use crate::engine::{DocumentPut, ObjectEngine, ObjectPut};
 use crate::error::{HsdsError, damaged_object_error};
 use crate::layout::{AclRight, DomainDocument, DomainId};
 use crate::open_domain::{check_create_right, parents};
-use crate::session::{domain_key, unix_seconds_now};
+use crate::session::{domain_document_key, unix_seconds_now};
 
 /// Moves the domain at a location to another path of its bucket, and returns this path. If `to` ends in a slash, it is the
 /// folder into which the domain moves. Folders that are missing are made.
@@ -23,7 +23,7 @@ use crate::session::{domain_key, unix_seconds_now};
 pub fn move_domain(at: &Location, to: &str) -> Result<String, OpenError> {
     let (from, domain, options) = open_engine(at, Mode::Write)?;
     let document = read_document(&*from, &domain)?;
-    let key = domain_key(&domain);
+    let key = domain_document_key(&domain);
     let Some(root) = document.root().map_err(damaged_object_error(&key))? else {
         return Err(OpenError::Store(HsdsError::FolderNotMovable(format!("/{domain}")).into()));
     };
@@ -63,7 +63,7 @@ fn put_domain(
     root: DomainId,
     to: &str,
 ) -> h5live_model::Result<()> {
-    let key = domain_key(to);
+    let key = domain_document_key(to);
     if let Some(found) = target.get(&key)? {
         let there =
             DomainDocument::parse(&found.bytes).and_then(|there| there.root()).map_err(damaged_object_error(&key))?;
@@ -72,7 +72,7 @@ fn put_domain(
     // Whoever looks for objects to which no domain leads must not miss both paths.
     from.claim(&root.key_prefix_without_slash())?;
     for parent in parents(to) {
-        let key = domain_key(&parent);
+        let key = domain_document_key(&parent);
         if target.get(&key)?.is_none() {
             let folder = DomainDocument::new(None, document.owner().unwrap_or("admin"), unix_seconds_now());
             target.put_many(vec![ObjectPut { key, bytes: folder.to_bytes() }])?;

@@ -7,7 +7,7 @@ use super::{Result, open_engine};
 use crate::engine::ObjectEngine;
 use crate::error::{HsdsError, damaged_object_error};
 use crate::layout::{AclRight, DomainDocument, DomainId, LayoutError};
-use crate::session::domain_key;
+use crate::session::domain_document_key;
 
 /// Objects of domains that are read in one wave.
 const DOMAINS_AT_ONCE: usize = 1024;
@@ -37,7 +37,7 @@ pub struct RemovedDomain {
 /// or the folder has content.
 pub fn remove_domain_or_empty_folder(at: &Location) -> Result<RemovedDomain, OpenError> {
     let (engine, domain, options) = open_engine(at, Mode::Write)?;
-    let key = domain_key(&domain);
+    let key = domain_document_key(&domain);
     let path = format!("/{domain}");
     let document = read_document(&*engine, &domain)?;
     check_user(&document, &options.user, AclRight::Delete, &path)?;
@@ -80,7 +80,7 @@ fn delete_objects(engine: &dyn ObjectEngine, root: DomainId, removed: &mut Remov
 /// # Errors
 /// [`HsdsError::NoDomain`], [`HsdsError::DamagedObject`], and those of the engine.
 pub(super) fn read_document(engine: &dyn ObjectEngine, domain: &str) -> Result<DomainDocument> {
-    let key = domain_key(domain);
+    let key = domain_document_key(domain);
     let found = engine.get(&key)?.ok_or_else(|| HsdsError::NoDomain(format!("/{domain}")))?;
     DomainDocument::parse(&found.bytes).map_err(damaged_object_error(&key))
 }

@@ -57,7 +57,7 @@ impl ObjectDocument {
     /// As for one.
     pub(super) fn entries(&self, class: LinksOrAttributes) -> Result<impl Iterator<Item = (&String, &Value)>> {
         let own = self.own_entries(class)?;
-        let sharded = self.sharded(class).map(ShardedEntries::all).transpose()?;
+        let sharded = self.sharded(class).map(ShardedEntries::all_entries).transpose()?;
         let is_shadowed = move |name: &String| own.is_some_and(|own| own.contains_key(name));
         let sharded = sharded.into_iter().flatten().filter(move |(name, _)| !is_shadowed(name));
         Ok(own.into_iter().flatten().chain(sharded))
@@ -109,7 +109,7 @@ impl ObjectDocument {
         LinksOrAttributes::BOTH
             .iter()
             .filter_map(|class| self.sharded(*class))
-            .flat_map(ShardedEntries::shard_ids)
+            .flat_map(ShardedEntries::shard_ids_in_table)
             .collect()
     }
 
@@ -160,7 +160,7 @@ impl ObjectDocument {
     /// have to be read.
     pub fn needs_resharding(&self, class: LinksOrAttributes, sharding: ShardingThreshold) -> bool {
         match self.sharded(class) {
-            Some(sharded) => sharded.wanted_shard_count(sharding).is_some(),
+            Some(sharded) => sharded.reshard_target_count(sharding).is_some(),
             None => {
                 let own = self.members.get(class.json_member()).and_then(Value::as_object).map_or(0, Members::len);
                 sharding.above > 0 && own as u64 > sharding.above
@@ -172,13 +172,9 @@ impl ObjectDocument {
     ///
     /// # Errors
     /// [`LayoutError::ShardNotLoaded`](super::LayoutError::ShardNotLoaded).
-    pub fn reshard_if_needed_return_old(
-        &mut self,
-        class: LinksOrAttributes,
-        sharding: ShardingThreshold,
-    ) -> Result<Vec<ShardId>> {
+    pub fn reshard_if_needed(&mut self, class: LinksOrAttributes, sharding: ShardingThreshold) -> Result<Vec<ShardId>> {
         if let Some(sharded) = self.sharded_mut(class) {
-            let wanted = sharded.wanted_shard_count(sharding);
+            let wanted = sharded.reshard_target_count(sharding);
             return wanted.map_or(Ok(Vec::new()), |shards| sharded.reshard(shards));
         }
         if let Some(spread) = move_entries_to_shards(class, &mut self.members, sharding) {
@@ -199,7 +195,7 @@ impl ObjectDocument {
             let Some(sharded) = self.sharded_mut(class) else { continue };
             let changes = sharded.stage_changes(domain, id, generation);
             all.puts.extend(changes.puts);
-            all.old.extend(changes.old);
+            all.old_shards.extend(changes.old_shards);
             let table = sharded.table();
             set_h5live_member(&mut self.members, class.table_member(), table);
         }

@@ -39,6 +39,6 @@ pub use filters::ChunkEncoding;
 pub use frame::{blosc_frame_data_len, uncompressed_blosc_frame};
 pub use id::{DOMAIN_FILE, DomainId, INFO_FILE, SUMMARY_FILES, chunk_of_key_suffix, chunk_of_name, kind, object_id};
 pub use json::Members;
-pub use references::{reference_from_bytes, variable_length_reference_bytes};
+pub use references::{variable_length_reference_bytes, varlen_reference_from_bytes};
 pub use shard_id::{LinksOrAttributes, ShardId};
 pub use shards::{EntryQuery, ShardChanges, ShardingThreshold};

@@ -69,7 +69,7 @@ pub fn variable_length_reference_bytes(
 ///
 /// # Errors
 /// [`LayoutError::ValueIsNot`], [`LayoutError::InvalidId`], [`LayoutError::Decode`], [`LayoutError::Unsupported`].
-pub fn reference_from_bytes(domain: DomainId, kind: ReferenceKind, bytes: &[u8]) -> Result<Referent> {
+pub fn varlen_reference_from_bytes(domain: DomainId, kind: ReferenceKind, bytes: &[u8]) -> Result<Referent> {
     if kind == ReferenceKind::Region1 {
         return region_from_bytes(domain, bytes);
     }
@@ -315,10 +315,10 @@ mod tests {
         let to =
             Referent { file: None, object: super::super::id::object_id(h5live_model::ObjectKind::Dataset, 7), part };
         let bytes = variable_length_reference_bytes(DOMAIN, ReferenceKind::Region1, &to, dims).unwrap();
-        assert_eq!(reference_from_bytes(DOMAIN, ReferenceKind::Region1, &bytes).unwrap(), to, "{selection:?}");
+        assert_eq!(varlen_reference_from_bytes(DOMAIN, ReferenceKind::Region1, &bytes).unwrap(), to, "{selection:?}");
         assert_eq!(region_from_json(&region_to_json(&bytes).unwrap()).unwrap(), bytes, "{selection:?}");
         for end in 0..bytes.len().min(60) {
-            assert!(reference_from_bytes(DOMAIN, ReferenceKind::Region1, &bytes[..end]).is_err(), "{end}");
+            assert!(varlen_reference_from_bytes(DOMAIN, ReferenceKind::Region1, &bytes[..end]).is_err(), "{end}");
         }
         bytes
     }
@@ -386,7 +386,7 @@ mod tests {
         let points = json!({"id": id, "select_type": "H5S_SEL_POINTS", "selection": [[0, 1], [3, 5]]});
         let selected = |json: &Value| {
             let bytes = region_from_json(json).unwrap();
-            match reference_from_bytes(DOMAIN, ReferenceKind::Region1, &bytes).unwrap().part {
+            match varlen_reference_from_bytes(DOMAIN, ReferenceKind::Region1, &bytes).unwrap().part {
                 ReferentPart::Region(selection) => selection,
                 other => panic!("{other:?}"),
             }
@@ -414,7 +414,7 @@ mod tests {
             for (file, object) in [(None, object), (Some("other.h5".into()), ObjectId(800))] {
                 let to = Referent { file, object, part: part.clone() };
                 let bytes = variable_length_reference_bytes(DOMAIN, ReferenceKind::Object2, &to, &[5]).unwrap();
-                assert_eq!(reference_from_bytes(DOMAIN, ReferenceKind::Object2, &bytes).unwrap(), to);
+                assert_eq!(varlen_reference_from_bytes(DOMAIN, ReferenceKind::Object2, &bytes).unwrap(), to);
             }
         }
         let whole = Referent { file: None, object, part: ReferentPart::Whole };

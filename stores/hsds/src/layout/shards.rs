@@ -64,7 +64,7 @@ pub struct ShardChanges {
     /// Keys and bytes of objects that are written before the document.
     pub puts: Vec<(String, Vec<u8>)>,
     /// Objects that no table names when the document is written.
-    pub old: Vec<ShardId>,
+    pub old_shards: Vec<ShardId>,
 }
 
 impl ShardingThreshold {
@@ -139,13 +139,13 @@ impl ShardedEntries {
     }
 
     /// All shards that the table names.
-    pub fn shard_ids(&self) -> impl Iterator<Item = ShardId> + '_ {
+    pub fn shard_ids_in_table(&self) -> impl Iterator<Item = ShardId> + '_ {
         let named = |(number, shard): (usize, &Shard)| Some(self.id(number, shard.generation?));
         self.shards.iter().enumerate().filter_map(named)
     }
 
     fn id(&self, number: usize, generation: u64) -> ShardId {
-        ShardId { class: self.class, number, generation }
+        ShardId { class: self.class, number, random_generation: generation }
     }
 
     /// The shards that have to be read before the entry of this name is known; all entries, if there is no name.
@@ -155,7 +155,7 @@ impl ShardedEntries {
             number.is_none_or(|number| number == shard.number)
                 && self.shards.get(shard.number).is_some_and(|shard| shard.entries.is_none())
         };
-        self.shard_ids().filter(is_missing).collect()
+        self.shard_ids_in_table().filter(is_missing).collect()
     }
 
     fn not_read(&self) -> LayoutError {
@@ -181,7 +181,7 @@ impl ShardedEntries {
     ///
     /// # Errors
     /// [`LayoutError::ShardNotLoaded`].
-    pub fn all(&self) -> Result<impl Iterator<Item = (&String, &Value)>> {
+    pub fn all_entries(&self) -> Result<impl Iterator<Item = (&String, &Value)>> {
         if self.is_complete() { Ok(self.loaded_entries()) } else { Err(self.not_read()) }
     }
 
@@ -229,7 +229,7 @@ impl ShardedEntries {
     /// Takes up a shard that was loaded, if it is wanted.
     pub fn add_loaded_shard(&mut self, shard: ShardId, entries: Arc<Members>) {
         let Some(found) = self.shards.get_mut(shard.number) else { return };
-        if found.generation == Some(shard.generation) && found.entries.is_none() {
+        if found.generation == Some(shard.random_generation) && found.entries.is_none() {
             found.entries = Some(entries);
         }
     }
@@ -254,12 +254,13 @@ impl ShardedEntries {
     pub fn stage_changes(&mut self, domain: DomainId, id: ObjectId, generation: u64) -> ShardChanges {
         let (mut changes, class, shards) = (ShardChanges::default(), self.class, self.shards.len());
         for (number, shard) in self.shards.iter_mut().enumerate().filter(|(_, shard)| shard.is_changed) {
-            let old = shard.generation.take().map(|generation| ShardId { class, number, generation });
-            changes.old.extend(old);
+            let old =
+                shard.generation.take().map(|generation| ShardId { class, number, random_generation: generation });
+            changes.old_shards.extend(old);
             let entries = shard.entries.as_deref().filter(|entries| !entries.is_empty());
             if let Some(entries) = entries {
                 shard.generation = Some(generation);
-                let key = domain.shard_key(id, ShardId { class, number, generation });
+                let key = domain.shard_key(id, ShardId { class, number, random_generation: generation });
                 changes.puts.push((key, shard_to_bytes((domain, id), (class, number, shards), entries)));
             }
         }
@@ -272,7 +273,7 @@ impl ShardedEntries {
     }
 
     /// Over how many shards the entries should be spread anew; `None`: they stay.
-    pub fn wanted_shard_count(&self, sharding: ShardingThreshold) -> Option<usize> {
+    pub fn reshard_target_count(&self, sharding: ShardingThreshold) -> Option<usize> {
         // What a table states counts only as long as it is not known better.
         let count = if self.is_complete() { self.loaded_entries().count() as u64 } else { self.count };
         sharding.shards_for(self.shards.len(), count)
@@ -283,9 +284,9 @@ impl ShardedEntries {
     /// # Errors
     /// [`LayoutError::ShardNotLoaded`].
     pub fn reshard(&mut self, shard_count: usize) -> Result<Vec<ShardId>> {
-        let entries = self.all()?.map(|(name, value)| (name.clone(), value.clone()));
+        let entries = self.all_entries()?.map(|(name, value)| (name.clone(), value.clone()));
         let new = ShardedEntries::spread(self.class, entries, shard_count);
-        Ok(std::mem::replace(self, new).shard_ids().collect())
+        Ok(std::mem::replace(self, new).shard_ids_in_table().collect())
     }
 }
 
@@ -362,7 +363,7 @@ mod tests {
         let mut entries = spread(1000, 8);
         for shards in [8, 64, 1] {
             entries.reshard(shards).unwrap();
-            assert_eq!((entries.shard_count(), entries.all().unwrap().count()), (shards, 1000));
+            assert_eq!((entries.shard_count(), entries.all_entries().unwrap().count()), (shards, 1000));
             assert_eq!(entries.get("n999").unwrap(), Some(&json!(999)));
             assert_eq!(entries.get("n1000").unwrap(), None);
         }
@@ -373,10 +374,10 @@ mod tests {
         let (domain, mut entries) = (DomainId(7), spread(100, 4));
         let id = domain.root();
         let changes = entries.stage_changes(domain, id, 5);
-        assert_eq!((changes.puts.len(), changes.old.len()), (4, 0));
+        assert_eq!((changes.puts.len(), changes.old_shards.len()), (4, 0));
         let mut again = ShardedEntries::from_table(LinksOrAttributes::Links, &entries.table()).unwrap();
         assert_eq!(again.unloaded_shards(None).len(), 4);
-        assert!(again.get("n1").is_err() && again.all().is_err());
+        assert!(again.get("n1").is_err() && again.all_entries().is_err());
         for shard in again.unloaded_shards(None) {
             let bytes = &changes.puts[shard.number].1;
             let found = shard_from_bytes((domain, id), shard, 4, bytes).unwrap();

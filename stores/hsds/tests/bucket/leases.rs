@@ -142,7 +142,7 @@ fn where_no_domain_is_no_lease_is_left() {
 }
 
 fn open_draft(client: &ObjectClient, how: &BucketOptions) -> h5live_model::Result<HsdsStore> {
-    let draft = HsdsOpenRequest { is_draft: true, ..request(Mode::Create, DOMAIN) };
+    let draft = HsdsOpenRequest { creates_draft: true, ..request(Mode::Create, DOMAIN) };
     HsdsStore::open(BucketEngine::open(client, BUCKET, DOMAIN, Mode::Create, how)?, &draft)
 }
 

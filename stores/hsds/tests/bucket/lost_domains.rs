@@ -37,7 +37,7 @@ fn reclaim(client: &ObjectClient) -> Vec<Leak> {
 
 fn draft(client: &ObjectClient, mode: Mode, how: &BucketOptions) -> HsdsStore {
     let engine = BucketEngine::open(client, BUCKET, DOMAIN, mode, how).unwrap();
-    let store = HsdsStore::open(engine, &HsdsOpenRequest { is_draft: true, ..request(mode, DOMAIN) }).unwrap();
+    let store = HsdsStore::open(engine, &HsdsOpenRequest { creates_draft: true, ..request(mode, DOMAIN) }).unwrap();
     store.writer().unwrap().commit(ObjectScope::All, PublishLevel::Visible).unwrap();
     store
 }

@@ -15,7 +15,7 @@ use self::shared::request;
 const DOMAIN_KEY: &str = "run/.domain.json";
 
 fn open(engine: MemoryEngine, mode: Mode, user: &str) -> Result<HsdsStore> {
-    HsdsStore::open(engine, &HsdsOpenRequest { user: Some(user.to_owned()), ..request(mode, "run") })
+    HsdsStore::open(engine, &HsdsOpenRequest { acl_user: Some(user.to_owned()), ..request(mode, "run") })
 }
 
 fn byte() -> Datatype {

@@ -16,7 +16,7 @@ use crate::shared::request;
 const DOMAIN: &str = "home/me/run";
 
 fn draft(mode: Mode) -> HsdsOpenRequest {
-    HsdsOpenRequest { is_draft: true, ..request(mode, DOMAIN) }
+    HsdsOpenRequest { creates_draft: true, ..request(mode, DOMAIN) }
 }
 
 /// Makes a dataset of two chunks that begin with `value`.

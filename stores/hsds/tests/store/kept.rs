@@ -16,7 +16,7 @@ fn threads_of_a_session_that_keeps_little_find_all_objects() {
     let store = HsdsStore::open(engine.clone(), &request(Mode::CreateNew, "home/run")).unwrap();
     let ids: Vec<ObjectId> = (0..300).map(|number| create(&store, &format!("{number}"), 1)).collect();
     store.close().unwrap();
-    let little = HsdsOpenRequest { metadata_cache_bytes: 1 << 10, ..request(Mode::SwmrRead, "home/run") };
+    let little = HsdsOpenRequest { cache_bytes: 1 << 10, ..request(Mode::SwmrRead, "home/run") };
     let reader = HsdsStore::open(engine.reader(), &little).unwrap();
     thread::scope(|scope| {
         for thread in 0..4 {

@@ -12,7 +12,7 @@ use crate::shared::request;
 
 fn draft(bucket: &Path, domain: &str, mode: Mode) -> HsdsStore {
     let engine = FolderEngine::open(bucket, domain, mode).unwrap();
-    let request = HsdsOpenRequest { is_draft: true, ..request(mode, domain) };
+    let request = HsdsOpenRequest { creates_draft: true, ..request(mode, domain) };
     let store = HsdsStore::open(engine, &request).unwrap();
     store.writer().unwrap().commit(ObjectScope::All, h5live_model::PublishLevel::Visible).unwrap();
     store

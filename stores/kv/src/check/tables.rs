@@ -100,7 +100,7 @@ impl CheckedBlobTable {
     }
 
     /// Says that an element leads to a blob. `None` if it is not there; whether it is the first such element.
-    pub fn mark_used_detecting_first(&mut self, id: BlobId) -> Option<bool> {
+    pub fn mark_used(&mut self, id: BlobId) -> Option<bool> {
         let number = self.ids.binary_search(&id).ok()?;
         Some(!std::mem::replace(self.is_used.get_mut(number)?, true))
     }

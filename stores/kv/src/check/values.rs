@@ -49,7 +49,7 @@ impl CheckedContainer<'_> {
 
     /// Marks a blob that an element uses. Whether it is the first one to do so, and what is wrong with the blob.
     fn check_blob(&mut self, blob: BlobId, stated: u64) -> Result<(bool, Option<KvFault>)> {
-        let Some(is_new) = self.blobs.mark_used_detecting_first(blob) else {
+        let Some(is_new) = self.blobs.mark_used(blob) else {
             return Ok((false, Some(KvFault::NoBlob(blob))));
         };
         let found = self.bytes_of_blob(blob)?.unwrap_or_default();

@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
 use super::object_placer::PlacementError;
-use super::objects::DatasetPerFileWriter;
+use super::objects::EntryObjectWriter;
 use super::options::MAX_COMPACT_BYTES;
 use crate::contents::EntryContents;
 use crate::entry::TarEntry;
@@ -82,7 +82,7 @@ impl EntryBatch {
 #[derive(Debug)]
 pub struct EntryWriter {
     pub tables: ImportTablesWriter,
-    pub objects: Option<Box<DatasetPerFileWriter>>,
+    pub objects: Option<Box<EntryObjectWriter>>,
     /// What errors call the archive.
     archive: String,
 }
@@ -95,7 +95,7 @@ impl EntryWriter {
             at = read.records_end;
             let added = self.add_object(read, &batch.contents);
             added.map_err(|error| self.placement_error(error, &read.entry, read.end))?;
-            self.tables.push(&read.entry, read.contents.as_ref().map(FileContents::digest))?;
+            self.tables.push_entry(&read.entry, read.contents.as_ref().map(FileContents::digest))?;
         }
         self.tables.push_non_content(&batch.records[at..])
     }
@@ -105,7 +105,7 @@ impl EntryWriter {
         match &read.contents {
             None => objects.add_entry_without_contents(&read.entry),
             Some(FileContents::InBatchWithDigest(range, digest)) => {
-                objects.add_file(&read.entry, self.tables.samples(), &contents[range.clone()], digest)
+                objects.add_compact_file(&read.entry, self.tables.samples(), &contents[range.clone()], digest)
             }
             Some(FileContents::StoredWithDigest(_)) => Ok(()),
         }
@@ -227,7 +227,7 @@ pub struct BackgroundEntryWriter {
 
 impl BackgroundEntryWriter {
     /// A writer for the entries of an archive that errors call `archive`.
-    pub fn new(tables: ImportTablesWriter, objects: Option<Box<DatasetPerFileWriter>>, archive: &str) -> Self {
+    pub fn new(tables: ImportTablesWriter, objects: Option<Box<EntryObjectWriter>>, archive: &str) -> Self {
         let writer = EntryWriter { tables, objects, archive: archive.to_owned() };
         BackgroundEntryWriter { writer: Some(Box::new(writer)), thread: None, batch: EntryBatch::default() }
     }

@@ -12,7 +12,7 @@ use twox_hash::XxHash3_128;
 
 use crate::count_with_examples::CountWithExamples;
 use crate::error::{Error, InvalidFileReason, Result};
-use crate::tables::read_rows;
+use crate::tables::read_byte_rows;
 
 /// Bytes of the hash of a path.
 const HASH_BYTES: usize = 16;
@@ -95,7 +95,7 @@ pub fn delete_saved_links(file: &File) -> Result<()> {
 /// [`InvalidFileReason::NoSavedLinks`]; [`Error::File`].
 pub fn remove_new_links(file: &File, archive_count_before: u64) -> Result<CountWithExamples> {
     let before: HashSet<[u8; HASH_BYTES]> = match file.dataset(LINK_HASHES_BEFORE_IMPORT) {
-        Ok(dataset) => read_rows(&dataset, HASH_BYTES)?.as_chunks().0.iter().copied().collect(),
+        Ok(dataset) => read_byte_rows(&dataset, HASH_BYTES)?.as_chunks().0.iter().copied().collect(),
         Err(error) if error.is_not_found_in_file() && archive_count_before == 0 => HashSet::new(),
         Err(error) if error.is_not_found_in_file() => {
             return Err(Error::invalid_file(file, InvalidFileReason::NoSavedLinks));

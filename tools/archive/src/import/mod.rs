@@ -19,16 +19,16 @@ use h5live::{File, LibVer, Options};
 
 use self::entry_writer::BackgroundEntryWriter;
 pub use self::object_placer::{resolve_symlink_target, split_path as object_names, unusable_path_reason};
-use self::objects::DatasetPerFileWriter;
+use self::objects::EntryObjectWriter;
 pub use self::objects::hex;
 pub use self::options::{
-    ContentsFilter, ImportCollisionPolicy, ImportOptions, MAX_COMPACT_BYTES, TarLayout, UnknownName,
+    ContentsFilter, ImportCollisionPolicy, ImportOptions, MAX_COMPACT_BYTES, NoneOfAllowedNames, TarLayout,
 };
 pub use self::report::{ImportProgress, ImportReport, RollbackReport};
 use self::run::ImportRun;
 pub use self::shredder::SampleIndexWriter;
 use self::shredder::ShredderWriter;
-pub use self::trial::choose_filter;
+pub use self::trial::choose_zstd_if_compressible;
 use crate::count_with_examples::CountWithExamples;
 use crate::error::{Error, InvalidFileReason, Result};
 use crate::scanner::TarScanner;
@@ -50,7 +50,7 @@ pub struct Importer {
 #[derive(Debug)]
 enum LayoutDatasets {
     Shredder(Box<ShredderWriter>),
-    PerFile(Box<DatasetPerFileWriter>),
+    PerFile(Box<EntryObjectWriter>),
 }
 
 /// Options for a new file: of the versions that the original programs wrote, which HDF5 1.8 can read.
@@ -94,13 +94,15 @@ impl Importer {
             return Err(Error::invalid_file(file, InvalidFileReason::LayoutWithoutFilter(options.layout.name())));
         }
         let datasets = match options.layout {
-            TarLayout::Shredder => {
-                LayoutDatasets::Shredder(Box::new(ShredderWriter::create(file, options.has_sentinel, options.filter)?))
-            }
+            TarLayout::Shredder => LayoutDatasets::Shredder(Box::new(ShredderWriter::create(
+                file,
+                options.offsets_have_sentinel,
+                options.filter,
+            )?)),
             TarLayout::Compactor | TarLayout::Digest => {
                 // The group of the tables comes first.
                 file.create_group(TABLE_GROUP)?;
-                LayoutDatasets::PerFile(Box::new(DatasetPerFileWriter::create(file, options)?))
+                LayoutDatasets::PerFile(Box::new(EntryObjectWriter::create(file, options)?))
             }
         };
         let tables = ImportTablesWriter::create(file, options.layout.name(), options.digest)?;
@@ -118,7 +120,7 @@ impl Importer {
         let options = ImportOptions { layout, digest: tables.algorithm, ..options };
         let datasets = match layout {
             TarLayout::Shredder => LayoutDatasets::Shredder(Box::new(ShredderWriter::open(file)?)),
-            _ => LayoutDatasets::PerFile(Box::new(DatasetPerFileWriter::open(file, options)?)),
+            _ => LayoutDatasets::PerFile(Box::new(EntryObjectWriter::open(file, options)?)),
         };
         Ok(Importer { file: file.clone(), options, tables, datasets, committed })
     }
@@ -135,10 +137,10 @@ impl Importer {
         if let LayoutDatasets::PerFile(_) = &self.datasets {
             links_before::save_links_before_import(&self.file)?;
         }
-        self.tables.set_state(ImportState::AddingEntries)?;
+        self.tables.write_state_and_flush(ImportState::AddingEntries)?;
         let scanner = TarScanner::new(source.decompressed, &source.name).ignore_zeros(self.options.ignores_zeros);
         let start = self.tables.next_archive_start();
-        self.into_run(scanner, &source.name).run(&source.bytes_read, start, progress)
+        self.into_run(scanner, &source.name).run(&source.file_bytes_read, start, progress)
     }
 
     /// Continues an import of this archive that was interrupted.
@@ -149,19 +151,20 @@ impl Importer {
         match ImportState::of(&self.file)? {
             ImportState::Done => return Err(Error::invalid_file(&self.file, InvalidFileReason::NoUnfinishedImport)),
             ImportState::AddingEntries => {}
-            ImportState::AddingArchiveRow => self.tables.undo_archive_row()?,
+            ImportState::AddingArchiveRow => self.tables.undo_adding_archive_row()?,
         }
         let mut scanner = TarScanner::new(source.decompressed, &source.name).ignore_zeros(self.options.ignores_zeros);
-        let (start, header_end) = resume::skip_and_verify_committed(&self.file, &mut scanner, self.committed.entries)?;
+        let (start, header_end) =
+            resume::skip_committed_and_compare_headers(&self.file, &mut scanner, self.committed.entries)?;
         self.tables.truncate_other_tables(header_end)?;
         match &mut self.datasets {
             LayoutDatasets::Shredder(shredder) => shredder.truncate(&self.committed)?,
             LayoutDatasets::PerFile(objects) => {
                 objects.truncate_references(self.committed.samples)?;
-                objects.set_committed(resume::committed_paths(&self.file)?)?;
+                objects.set_committed_with_referenced(resume::committed_paths(&self.file)?)?;
             }
         }
-        self.into_run(scanner, &source.name).run(&source.bytes_read, start, progress)
+        self.into_run(scanner, &source.name).run(&source.file_bytes_read, start, progress)
     }
 
     /// Takes back the import that did not end. The archives that were imported before it stay as they are.
@@ -172,7 +175,7 @@ impl Importer {
         match ImportState::of(&self.file)? {
             ImportState::Done => return Err(Error::invalid_file(&self.file, InvalidFileReason::NoUnfinishedImport)),
             ImportState::AddingEntries => {}
-            ImportState::AddingArchiveRow => self.tables.undo_archive_row()?,
+            ImportState::AddingArchiveRow => self.tables.undo_adding_archive_row()?,
         }
         let rows: Vec<ArchiveRow> = self.file.dataset(ARCHIVE)?.read()?;
         let archives = rows.len() as u64;
@@ -198,10 +201,14 @@ impl Importer {
             }
         };
         self.tables.truncate_other_tables(header_end)?;
-        self.tables.write_index_and_finish()?;
+        self.tables.write_name_index_and_finish()?;
         links_before::delete_saved_links(&self.file)?;
         self.file.flush()?;
-        Ok(RollbackReport { entries: self.committed.entries - kept, kept_archives: archives, links })
+        Ok(RollbackReport {
+            removed_entries: self.committed.entries - kept,
+            kept_archives: archives,
+            removed_links: links,
+        })
     }
 
     fn into_run<R: Read>(self, scanner: TarScanner<R>, archive: &str) -> ImportRun<R> {
@@ -217,7 +224,7 @@ impl Importer {
             shredder,
             entries_in_all_archives: self.tables.entries(),
             content_bytes_in_all_archives: self.tables.content_bytes(),
-            entries: BackgroundEntryWriter::new(self.tables, objects, archive),
+            entry_writer: BackgroundEntryWriter::new(self.tables, objects, archive),
         }
     }
 }

@@ -188,8 +188,8 @@ impl ObjectPlacer {
         while found.is_none() {
             match on_collision {
                 ImportCollisionPolicy::Error => return Err(PlacementError::Fault(TarFault::Collision)),
-                ImportCollisionPolicy::Skip => return Ok(None),
-                ImportCollisionPolicy::Alias | ImportCollisionPolicy::Suffix => {}
+                ImportCollisionPolicy::StoreWithoutPath => return Ok(None),
+                ImportCollisionPolicy::AliasIfSameElseSuffix | ImportCollisionPolicy::Suffix => {}
             }
             suffix += 1;
             found = self.child_group(parent, &with_suffix(name, suffix)?)?;
@@ -266,9 +266,9 @@ impl ObjectPlacer {
             };
             match on_collision {
                 ImportCollisionPolicy::Error => return Err(PlacementError::Fault(TarFault::Collision)),
-                ImportCollisionPolicy::Skip => return Ok(None),
+                ImportCollisionPolicy::StoreWithoutPath => return Ok(None),
                 ImportCollisionPolicy::Suffix => {}
-                ImportCollisionPolicy::Alias => {
+                ImportCollisionPolicy::AliasIfSameElseSuffix => {
                     if let LinkTarget::Hard(id) = target
                         && let Object::Dataset(dataset) = self.file.root().object_by_id(id, "")?
                         && is_same(&dataset)?
@@ -308,7 +308,7 @@ impl ObjectPlacer {
         if unusable_path_reason(path).is_some() {
             return Ok(());
         }
-        match self.group(&split_path(path), ImportCollisionPolicy::Skip) {
+        match self.group(&split_path(path), ImportCollisionPolicy::StoreWithoutPath) {
             Ok(_) | Err(PlacementError::Fault(_)) => Ok(()),
             Err(PlacementError::Failed(error)) => Err(error),
         }
@@ -316,7 +316,7 @@ impl ObjectPlacer {
 
     /// The place of a link; `None` if its path is taken or none.
     fn link_place(&mut self, path: &[u8]) -> Result<Option<(ObjectId, Name)>> {
-        match self.make_placement(path, ImportCollisionPolicy::Skip, &|_| Ok(false)) {
+        match self.make_placement(path, ImportCollisionPolicy::StoreWithoutPath, &|_| Ok(false)) {
             Ok(Some(DatasetPlacement::InGroup(group, name))) => Ok(Some((group, name))),
             Ok(_) | Err(PlacementError::Fault(_)) => Ok(None),
             Err(PlacementError::Failed(error)) => Err(error),

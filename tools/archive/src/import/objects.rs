@@ -25,7 +25,7 @@ const PIECE_BYTES: u64 = 4 << 20;
 
 /// Datasets for contents, and a reference to each sample's.
 #[derive(Debug)]
-pub struct DatasetPerFileWriter {
+pub struct EntryObjectWriter {
     file: File,
     paths: ObjectPlacer,
     references: ColumnAppender<Reference>,
@@ -33,7 +33,7 @@ pub struct DatasetPerFileWriter {
     buffer: Vec<u8>,
 }
 
-impl DatasetPerFileWriter {
+impl EntryObjectWriter {
     /// Makes the table of references in a new file.
     ///
     /// # Errors
@@ -41,7 +41,7 @@ impl DatasetPerFileWriter {
     pub fn create(file: &File, options: ImportOptions) -> Result<Self> {
         let references = file.root().new_dataset_with_type(Reference::datatype());
         references.unlimited_rows(&[]).chunk_shape(&[REFERENCE_CHUNK]).create(SAMPLE_REFERENCE)?;
-        DatasetPerFileWriter::open(file, options)
+        EntryObjectWriter::open(file, options)
     }
 
     /// Opens the table of references of a file.
@@ -50,7 +50,7 @@ impl DatasetPerFileWriter {
     /// [`crate::Error::File`].
     pub fn open(file: &File, options: ImportOptions) -> Result<Self> {
         let references = ColumnAppender::new(file.dataset(SAMPLE_REFERENCE)?)?;
-        Ok(DatasetPerFileWriter {
+        Ok(EntryObjectWriter {
             paths: ObjectPlacer::new(file),
             references,
             options,
@@ -71,7 +71,7 @@ impl DatasetPerFileWriter {
     ///
     /// # Errors
     /// [`crate::Error::File`].
-    pub fn set_committed(&mut self, mut committed: CommittedObjects) -> Result<()> {
+    pub fn set_committed_with_referenced(&mut self, mut committed: CommittedObjects) -> Result<()> {
         for reference in self.references.dataset().read::<Reference>()? {
             if let Some(object) = self.file.dereference(&reference)? {
                 committed.add_object(object.id());
@@ -143,7 +143,7 @@ impl DatasetPerFileWriter {
         is_same: &dyn Fn(&Dataset) -> Result<bool>,
     ) -> Result<DatasetPlacement, PlacementError> {
         let (path, on_collision) = match self.options.layout {
-            TarLayout::Digest => (hex(digest).into_bytes(), ImportCollisionPolicy::Alias),
+            TarLayout::Digest => (hex(digest).into_bytes(), ImportCollisionPolicy::AliasIfSameElseSuffix),
             _ => (entry.path.clone(), self.options.on_collision),
         };
         let place = self.paths.make_placement(&path, on_collision, is_same)?;
@@ -160,7 +160,7 @@ impl DatasetPerFileWriter {
     ///
     /// # Errors
     /// [`PlacementError`].
-    pub fn add_file(
+    pub fn add_compact_file(
         &mut self,
         entry: &TarEntry,
         sample_number: u64,

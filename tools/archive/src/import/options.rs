@@ -41,9 +41,9 @@ pub enum ImportCollisionPolicy {
     /// The import ends with an error.
     Error,
     /// The path stays with the first file. The contents of the other one are kept in the tables.
-    Skip,
+    StoreWithoutPath,
     /// A file with the same contents gets no dataset of its own; another one gets another name, as with `Suffix`.
-    Alias,
+    AliasIfSameElseSuffix,
     /// The name of the other one gets `~1` behind it, or the next free number.
     Suffix,
 }
@@ -53,8 +53,8 @@ impl ImportCollisionPolicy {
     pub fn name(self) -> &'static str {
         match self {
             ImportCollisionPolicy::Error => "error",
-            ImportCollisionPolicy::Skip => "skip",
-            ImportCollisionPolicy::Alias => "alias",
+            ImportCollisionPolicy::StoreWithoutPath => "skip",
+            ImportCollisionPolicy::AliasIfSameElseSuffix => "alias",
             ImportCollisionPolicy::Suffix => "suffix",
         }
     }
@@ -95,40 +95,40 @@ impl ContentsFilter {
 /// A name that nothing has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("this is none of {0}")]
-pub struct UnknownName(&'static str);
+pub struct NoneOfAllowedNames(&'static str);
 
 impl FromStr for TarLayout {
-    type Err = UnknownName;
+    type Err = NoneOfAllowedNames;
 
-    fn from_str(text: &str) -> Result<Self, UnknownName> {
+    fn from_str(text: &str) -> Result<Self, NoneOfAllowedNames> {
         let all = [TarLayout::Compactor, TarLayout::Digest, TarLayout::Shredder];
         let found = all.into_iter().find(|layout| layout.name() == text);
-        found.ok_or(UnknownName("compactor, digest, shredder"))
+        found.ok_or(NoneOfAllowedNames("compactor, digest, shredder"))
     }
 }
 
 impl FromStr for ContentsFilter {
-    type Err = UnknownName;
+    type Err = NoneOfAllowedNames;
 
-    fn from_str(text: &str) -> Result<Self, UnknownName> {
+    fn from_str(text: &str) -> Result<Self, NoneOfAllowedNames> {
         let all = [ContentsFilter::Deflate, ContentsFilter::Zstd, ContentsFilter::Lz4];
         let found = all.into_iter().find(|filter| filter.name() == text);
-        found.ok_or(UnknownName("none, auto, deflate, zstd, lz4"))
+        found.ok_or(NoneOfAllowedNames("none, auto, deflate, zstd, lz4"))
     }
 }
 
 impl FromStr for ImportCollisionPolicy {
-    type Err = UnknownName;
+    type Err = NoneOfAllowedNames;
 
-    fn from_str(text: &str) -> Result<Self, UnknownName> {
+    fn from_str(text: &str) -> Result<Self, NoneOfAllowedNames> {
         let all = [
             ImportCollisionPolicy::Error,
-            ImportCollisionPolicy::Skip,
-            ImportCollisionPolicy::Alias,
+            ImportCollisionPolicy::StoreWithoutPath,
+            ImportCollisionPolicy::AliasIfSameElseSuffix,
             ImportCollisionPolicy::Suffix,
         ];
         let found = all.into_iter().find(|choice| choice.name() == text);
-        found.ok_or(UnknownName("error, skip, alias, suffix"))
+        found.ok_or(NoneOfAllowedNames("error, skip, alias, suffix"))
     }
 }
 
@@ -142,17 +142,17 @@ pub struct ImportOptions {
     /// What is done with a path that is taken.
     pub on_collision: ImportCollisionPolicy,
     /// Whether offsets end with the end of the last element (layout `shredder`).
-    pub has_sentinel: bool,
+    pub offsets_have_sentinel: bool,
     /// The largest file that is stored with the description of its dataset (bytes; layouts with one dataset for each).
     pub compact_limit: u64,
     /// The most bytes of contents.
-    pub max_content_bytes: u64,
+    pub max_total_content_bytes: u64,
     /// How contents are compressed (layout `shredder`). Compressed contents cannot be viewed in the file.
     pub filter: Option<ContentsFilter>,
     /// Bytes of contents after which what is there is published.
     pub commit_bytes: u64,
     /// Whether what can be read of a damaged archive counts as the whole.
-    pub salvage: bool,
+    pub finishes_import_at_fault: bool,
     /// Whether blocks of zeros, which end an archive, are passed over: there may be others behind it.
     pub ignores_zeros: bool,
 }
@@ -166,12 +166,12 @@ impl Default for ImportOptions {
             layout: TarLayout::Shredder,
             digest: DigestAlgorithm::Xxh3_128,
             on_collision: ImportCollisionPolicy::Error,
-            has_sentinel: true,
+            offsets_have_sentinel: true,
             compact_limit: MAX_COMPACT_BYTES,
-            max_content_bytes: 1 << 44,
+            max_total_content_bytes: 1 << 44,
             filter: None,
             commit_bytes: 64 << 20,
-            salvage: false,
+            finishes_import_at_fault: false,
             ignores_zeros: false,
         }
     }

@@ -9,19 +9,19 @@ pub struct ImportProgress {
     /// Entries of all archives.
     pub entries_in_all_archives: u64,
     /// Bytes that were read of the archive's file.
-    pub bytes_read: u64,
+    pub file_bytes_read: u64,
 }
 
 /// What an import has done.
 #[derive(Debug)]
 pub struct ImportReport {
     /// Entries of this archive.
-    pub entries: u64,
+    pub entries_in_this_archive: u64,
     /// Files with contents in all archives of the file.
     pub samples_in_all_archives: u64,
     /// Bytes of their contents.
     pub content_bytes_in_all_archives: u64,
-    /// Why the rest of the archive is missing ([`salvage`](super::ImportOptions::salvage)).
+    /// Why the rest of the archive is missing ([`salvage`](super::ImportOptions::finishes_import_at_fault)).
     pub fault: Option<Error>,
     /// Where another archive begins behind the end of this one, whose entries were not imported (byte).
     pub next_archive_offset: Option<u64>,
@@ -33,9 +33,9 @@ pub struct ImportReport {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RollbackReport {
     /// Entries that were dropped.
-    pub entries: u64,
+    pub removed_entries: u64,
     /// Archives that the file has.
     pub kept_archives: u64,
     /// Links that were removed, of the layouts with objects: all that were made since the import began.
-    pub links: CountWithExamples,
+    pub removed_links: CountWithExamples,
 }

@@ -56,17 +56,17 @@ impl NonContentSink for StoredRecords {
 ///
 /// # Errors
 /// [`TarFault::ResumedArchiveDiffers`], [`Error::File`].
-pub fn skip_and_verify_committed<R: Read>(
+pub fn skip_committed_and_compare_headers<R: Read>(
     file: &File,
     scanner: &mut TarScanner<R>,
-    entries: u64,
+    committed_entries_in_all_archives: u64,
 ) -> Result<(ArchiveStart, u64)> {
     let archives: Vec<ArchiveRow> = file.dataset(ARCHIVE)?.read()?;
     let start = archives.last().map_or(ArchiveStart::default(), |row| ArchiveStart {
         first_entry: row.first_entry.saturating_add(row.entries),
         header_start: row.header_end,
     });
-    if start.first_entry > entries {
+    if start.first_entry > committed_entries_in_all_archives {
         return Err(Error::invalid_file(
             file,
             InvalidFileReason::InconsistentTables("an archive has more entries than there are"),
@@ -82,7 +82,7 @@ pub fn skip_and_verify_committed<R: Read>(
         start: start.header_start,
         is_other: false,
     };
-    for entry in start.first_entry..entries {
+    for entry in start.first_entry..committed_entries_in_all_archives {
         let found = scanner.next_entry(&mut stored)?;
         if found.is_none() || stored.is_other {
             return Err(scanner.error(TarFault::ResumedArchiveDiffers(entry - start.first_entry)));

@@ -30,7 +30,7 @@ pub struct ImportRun<R> {
     /// The contents, in the layout `shredder`.
     pub shredder: Option<Box<ShredderWriter>>,
     /// Everything else.
-    pub entries: BackgroundEntryWriter,
+    pub entry_writer: BackgroundEntryWriter,
     /// Entries that were read, of all archives, and bytes of contents of them.
     pub entries_in_all_archives: u64,
     pub content_bytes_in_all_archives: u64,
@@ -49,7 +49,7 @@ impl<R: Read> ImportRun<R> {
             match self.read_entry() {
                 Ok(Some(bytes)) => uncommitted += bytes,
                 Ok(None) => break None,
-                Err(error @ Error::Archive { .. }) if self.options.salvage => break Some(error),
+                Err(error @ Error::Archive { .. }) if self.options.finishes_import_at_fault => break Some(error),
                 Err(error) => return Err(self.end_with(error)),
             }
             if uncommitted >= self.options.commit_bytes {
@@ -58,7 +58,7 @@ impl<R: Read> ImportRun<R> {
             }
             progress(ImportProgress {
                 entries_in_all_archives: self.entries_in_all_archives,
-                bytes_read: bytes_read.load(Ordering::Relaxed),
+                file_bytes_read: bytes_read.load(Ordering::Relaxed),
             });
         };
         self.commit()?;
@@ -74,29 +74,29 @@ impl<R: Read> ImportRun<R> {
 
     /// Adds the row of the archive, and ends the import.
     fn end_archive(mut self, start: ArchiveStart, fault: Option<Error>) -> Result<ImportReport> {
-        let writer = self.entries.flush_to_writer()?;
+        let writer = self.entry_writer.flush_to_writer()?;
         let tables = &mut writer.tables;
         if fault.is_some()
             && let Some(shredder) = &mut self.shredder
         {
-            shredder.drop_partial(tables.content_bytes())?;
+            shredder.drop_partial_contents(tables.content_bytes())?;
         }
         let ArchiveStart { first_entry, header_start } = start;
         let next = tables.next_archive_start();
         let (entries, header_end) = (next.first_entry - first_entry, next.header_start);
         // An import that dies behind the row would else be taken for one of a second archive.
         if header_end > header_start {
-            tables.set_state(ImportState::AddingArchiveRow)?;
+            tables.write_state_and_flush(ImportState::AddingArchiveRow)?;
         }
         tables.push_archive(ArchiveRow { first_entry, entries, header_start, header_end, name: self.archive })?;
-        tables.write_index_and_finish()?;
+        tables.write_name_index_and_finish()?;
         links_before::delete_saved_links(&self.file)?;
         self.file.flush()?;
         let (samples, content_bytes) = (tables.samples(), tables.content_bytes());
         let moved = writer.objects.as_ref().map(|objects| objects.entries_not_at_own_path().clone());
         let moved = moved.unwrap_or_else(CountWithExamples::default);
         Ok(ImportReport {
-            entries,
+            entries_in_this_archive: entries,
             samples_in_all_archives: samples,
             content_bytes_in_all_archives: content_bytes,
             fault,
@@ -113,25 +113,25 @@ impl<R: Read> ImportRun<R> {
             return read;
         }
         // What failed of earlier entries failed first.
-        self.entries.flush_to_writer()?;
+        self.entry_writer.flush_to_writer()?;
         read
     }
 
     fn try_read_entry(&mut self) -> Result<Option<u64>> {
-        let Some(entry) = self.scanner.next_entry(&mut self.entries)? else { return Ok(None) };
+        let Some(entry) = self.scanner.next_entry(&mut self.entry_writer)? else { return Ok(None) };
         let (size, mut contents) = (entry.size, None);
         if entry.has_file_contents() {
             let bytes = self.content_bytes_in_all_archives.saturating_add(size);
-            if bytes > self.options.max_content_bytes {
+            if bytes > self.options.max_total_content_bytes {
                 return Err(self
                     .scanner
-                    .error(TarFault::ContentLimitExceeded { bytes, limit: self.options.max_content_bytes }));
+                    .error(TarFault::ContentLimitExceeded { bytes, limit: self.options.max_total_content_bytes }));
             }
             contents = Some(self.read_contents(&entry)?);
             self.content_bytes_in_all_archives = bytes;
         }
         let is_file = contents.is_some();
-        self.entries.push(entry, contents, self.scanner.position())?;
+        self.entry_writer.push(entry, contents, self.scanner.position())?;
         self.entries_in_all_archives += 1;
         Ok(Some(if is_file { size } else { 0 }))
     }
@@ -144,10 +144,10 @@ impl<R: Read> ImportRun<R> {
         }
         let bytes = contents.size();
         if bytes <= self.options.compact_limit.min(MAX_COMPACT_BYTES) {
-            contents.read_all(self.entries.reserve_contents(bytes as usize))?;
-            return Ok(self.entries.claim_reserved_contents(bytes as usize, contents.digest()));
+            contents.read_all(self.entry_writer.reserve_contents(bytes as usize))?;
+            return Ok(self.entry_writer.claim_reserved_contents(bytes as usize, contents.digest()));
         }
-        match self.entries.flush_to_writer()?.add_large_file(entry, contents) {
+        match self.entry_writer.flush_to_writer()?.add_large_file(entry, contents) {
             Ok(digest) => Ok(FileContents::StoredWithDigest(digest)),
             Err(PlacementError::Failed(error)) => Err(error),
             Err(PlacementError::Fault(fault)) => Err(self.scanner.error(fault)),
@@ -159,15 +159,15 @@ impl<R: Read> ImportRun<R> {
         if let Some(shredder) = &mut self.shredder {
             shredder.commit()?;
         }
-        self.entries.commit_later()
+        self.entry_writer.commit_later()
     }
 
     /// Publishes what is complete: contents first, and the rows of entries last.
     fn commit(&mut self) -> Result<()> {
-        self.entries.flush_to_writer()?;
+        self.entry_writer.flush_to_writer()?;
         if let Some(shredder) = &mut self.shredder {
             shredder.commit()?;
         }
-        self.entries.flush_to_writer()?.commit()
+        self.entry_writer.flush_to_writer()?.commit()
     }
 }

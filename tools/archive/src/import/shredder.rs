@@ -73,7 +73,7 @@ impl SampleIndexWriter {
         let offsets = committed.samples + u64::from(self.has_sentinel);
         self.image_offset.truncate(offsets)?;
         self.name_offset.truncate(offsets)?;
-        self.name.truncate(committed.name_bytes)
+        self.name.truncate(committed.sample_name_bytes)
     }
 
     /// Adds a sample with its path. `contents_range`: where it begins and ends in the image.
@@ -142,7 +142,7 @@ impl ShredderWriter {
     ///
     /// # Errors
     /// [`crate::Error::File`].
-    pub fn drop_partial(&mut self, kept_bytes: u64) -> Result<()> {
+    pub fn drop_partial_contents(&mut self, kept_bytes: u64) -> Result<()> {
         self.image.truncate(kept_bytes)?;
         self.image.commit()
     }

@@ -19,8 +19,8 @@ const PAYING_PERCENT: usize = 90;
 ///
 /// # Errors
 /// [`crate::Error::Io`] if the archive cannot be read.
-pub fn choose_filter(source: &mut TarSource) -> Result<Option<ContentsFilter>> {
-    let head = source.peek(TRIAL_BYTES)?;
+pub fn choose_zstd_if_compressible(source: &mut TarSource) -> Result<Option<ContentsFilter>> {
+    let head = source.peek_decompressed(TRIAL_BYTES)?;
     let contents = first_contents(&head, &source.name);
     let compressed = zstd::bulk::compress(&contents, TRIAL_LEVEL).map_or(usize::MAX, |compressed| compressed.len());
     Ok((compressed < contents.len() / 100 * PAYING_PERCENT).then_some(ContentsFilter::Zstd))

@@ -188,7 +188,7 @@ fn print(structure: &Structure, offset: u64, out: &mut StdoutWriter) -> Result<(
             record = field.record;
             out.line(format_args!("  {record}"))?;
         }
-        let at = offset.saturating_add(field.at as u64);
+        let at = offset.saturating_add(field.offset_in_structure as u64);
         out.line(format_args!("    {at:#010x} {:>6}  {:<30} {}", field.size, field.field, field.value))?;
     }
     match &structure.result {
@@ -202,7 +202,7 @@ fn json(structure: &Structure, offset: u64) -> serde_json::Value {
         serde_json::json!({
             "structure": f.record,
             "field": f.field,
-            "offset": offset.saturating_add(f.at as u64),
+            "offset": offset.saturating_add(f.offset_in_structure as u64),
             "size": f.size,
             "value": f.value,
         })

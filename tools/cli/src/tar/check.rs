@@ -29,7 +29,7 @@ impl TarCheckArgs {
         let mut out = StdoutWriter::stdout();
         let mut outcome = CommandOutcome::Clean;
         for path in &self.archives {
-            let report = match TarSource::open(path) {
+            let report = match TarSource::open_file_or_stdin(path) {
                 Ok(source) => {
                     let bar = source.file_len.map_or_else(|| progress::counter("entry"), progress::bytes);
                     let is_sized = source.file_len.is_some();

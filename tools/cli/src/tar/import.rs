@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use h5live::Location;
 use h5live_archive::{
     ContentsFilter, CountWithExamples, DigestAlgorithm, ImportCollisionPolicy, ImportOptions, Importer,
-    MAX_COMPACT_BYTES, TarLayout, TarSource, UnknownName, choose_filter,
+    MAX_COMPACT_BYTES, NoneOfAllowedNames, TarLayout, TarSource, choose_zstd_if_compressible,
 };
 
 use super::check::next_archive_notice;
@@ -79,7 +79,7 @@ enum Compression {
     Always(ContentsFilter),
 }
 
-fn compression(text: &str) -> std::result::Result<Compression, UnknownName> {
+fn compression(text: &str) -> std::result::Result<Compression, NoneOfAllowedNames> {
     match text {
         "none" => Ok(Compression::Never),
         "auto" => Ok(Compression::Auto),
@@ -89,9 +89,9 @@ fn compression(text: &str) -> std::result::Result<Compression, UnknownName> {
 
 impl TarImportArgs {
     pub fn run(self) -> Result<CommandOutcome> {
-        let mut source = TarSource::open(&self.archive)?;
+        let mut source = TarSource::open_file_or_stdin(&self.archive)?;
         let filter = match self.compress {
-            Compression::Auto => choose_filter(&mut source)?,
+            Compression::Auto => choose_zstd_if_compressible(&mut source)?,
             Compression::Always(filter) => Some(filter),
             Compression::Never => None,
         };
@@ -99,7 +99,7 @@ impl TarImportArgs {
         let bar = source.file_len.map_or_else(|| progress::counter("entry"), progress::bytes);
         let is_sized = source.file_len.is_some();
         let mut show = |now: h5live_archive::ImportProgress| {
-            bar.set_position(if is_sized { now.bytes_read } else { now.entries_in_all_archives });
+            bar.set_position(if is_sized { now.file_bytes_read } else { now.entries_in_all_archives });
         };
         let done = if self.resume { importer.resume(source, &mut show) } else { importer.import(source, &mut show) };
         bar.finish_and_clear();
@@ -112,7 +112,7 @@ impl TarImportArgs {
                 counted(report.samples_in_all_archives, "sample"),
                 counted(report.content_bytes_in_all_archives, "byte"),
             );
-            println!("{}, {samples}, {bytes}", counted(report.entries, "entry"));
+            println!("{}, {samples}, {bytes}", counted(report.entries_in_this_archive, "entry"));
         }
         let more =
             report.next_archive_offset.map(|at| format!("{}: {}", self.archive.display(), next_archive_notice(at)));
@@ -141,11 +141,11 @@ impl TarImportArgs {
             layout: self.layout,
             digest,
             on_collision: self.on_collision,
-            has_sentinel: !self.no_sentinel,
+            offsets_have_sentinel: !self.no_sentinel,
             compact_limit: self.compact_limit,
-            max_content_bytes: self.max_bytes.unwrap_or(default.max_content_bytes),
+            max_total_content_bytes: self.max_bytes.unwrap_or(default.max_total_content_bytes),
             commit_bytes: self.commit_bytes,
-            salvage: self.salvage,
+            finishes_import_at_fault: self.salvage,
             ignores_zeros: self.ignore_zeros,
             ..default
         }
@@ -182,12 +182,12 @@ pub fn roll_back_tar_import(location: &Location) -> Result<CommandOutcome> {
     let file = open::command_line_options().write().open(location)?;
     let report = Importer::open(&file, ImportOptions::default())?.roll_back()?;
     file.close()?;
-    let (entries, archives) = (counted(report.entries, "entry"), counted(report.kept_archives, "archive"));
-    if report.links.count > 0 {
+    let (entries, archives) = (counted(report.removed_entries, "entry"), counted(report.kept_archives, "archive"));
+    if report.removed_links.count > 0 {
         println!(
             "{} removed, which the file did not have before: {}",
-            counted(report.links.count, "link"),
-            named(&report.links)
+            counted(report.removed_links.count, "link"),
+            named(&report.removed_links)
         );
     }
     println!("{entries} taken back; the file has {archives}, as before");

@@ -32,9 +32,9 @@ pub fn list(tar: &ImportedTar, glob: Option<&str>, long: bool, as_json: bool) ->
             out.bytes(columns.as_bytes())?;
         }
         out.bytes(escaped(tar.path(row)).as_bytes())?;
-        if long && !tar.link(row).is_empty() {
+        if long && !tar.link_target(row).is_empty() {
             out.bytes(if row.kind == b'1' { b" link to " } else { b" -> " })?;
-            out.bytes(escaped(tar.link(row)).as_bytes())?;
+            out.bytes(escaped(tar.link_target(row)).as_bytes())?;
         }
         out.bytes(b"\n")?;
     }
@@ -88,8 +88,8 @@ fn as_json_line(tar: &ImportedTar, row: &EntryRow) -> serde_json::Value {
     json!({
         "path": text(tar.path(row)),
         "escaped_path": bytes(tar.path(row)),
-        "link": (row.link_length > 0).then(|| text(tar.link(row))),
-        "escaped_link": bytes(tar.link(row)),
+        "link": (row.link_length > 0).then(|| text(tar.link_target(row))),
+        "escaped_link": bytes(tar.link_target(row)),
         "kind": kind_letter(row).to_string(),
         "size": row.size,
         "sample": (row.sample != NO_SAMPLE).then_some(row.sample),

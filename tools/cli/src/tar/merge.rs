@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 
 use h5live::{File, Location, ReferencedFileRole};
 use h5live_archive::{
-    ImportCollisionPolicy, ImportOptions, ImportedTar, Importer, TarLayout, VirtualMerge, import_layout_kind, merge,
+    ImportCollisionPolicy, ImportOptions, ImportedTar, Importer, TarLayout, VirtualMerge, import_layout_kind,
+    merge_archive,
 };
 
 use crate::copy::FileNameRebaser;
@@ -58,8 +59,9 @@ impl TarMergeImportsArgs {
         let (mut archives, mut samples) = (0u64, 0);
         for tar in &from {
             for archive in tar.archives() {
-                let report =
-                    merge(tar, archive, &to, options, &mut |now| bar.set_position(now.entries_in_all_archives))?;
+                let report = merge_archive(tar, archive, &to, options, &mut |now| {
+                    bar.set_position(now.entries_in_all_archives)
+                })?;
                 archives += 1;
                 samples = report.samples_in_all_archives;
             }

@@ -84,7 +84,7 @@ pub fn open(path: &Path, fault: StorageFault) -> Result<File> {
     let through = StorageWrapper::new(move |inner| {
         let storage = FaultyStorage::new(SlowStorage { inner, slow: fault == StorageFault::Slow, turn: 1.into() });
         match fault {
-            StorageFault::Full(at) => storage.fail_after(at, InjectedFailure::Full, true),
+            StorageFault::Full(at) => storage.fail_after(at, InjectedFailure::StorageFull, true),
             StorageFault::Broken(at) => storage.fail_after(at, InjectedFailure::Broken, true),
             StorageFault::Page(at) => storage.fail_after(at, InjectedFailure::PartialWrite(4096), true),
             StorageFault::Short(at) => storage.fail_after(at, InjectedFailure::PartialWrite(100), false),
