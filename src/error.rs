@@ -418,7 +418,7 @@ impl ErrorKind {
                 matches!(error, OverLimit { .. })
             }
             ErrorKind::Filter(error) => {
-                error.is_decoder_limitation() || matches!(error, filters::Error::Unavailable { .. })
+                error.is_unsupported_data_or_oom() || matches!(error, filters::Error::Unavailable { .. })
             }
             ErrorKind::Convert(ConvertError::Layout { .. }) => true,
             ErrorKind::Convert(error) => error.heap_error().is_some_and(is_unsupported_by_store),
@@ -438,7 +438,7 @@ impl ErrorKind {
             | ErrorKind::Convert(ConvertError::Truncated { .. } | ConvertError::Utf8(_)) => true,
             ErrorKind::Filter(error) => {
                 use filters::Error::{Filter, WrongSize};
-                !error.is_decoder_limitation() && matches!(error, Filter { .. } | WrongSize { .. })
+                !error.is_unsupported_data_or_oom() && matches!(error, Filter { .. } | WrongSize { .. })
             }
             ErrorKind::Convert(error) => error.heap_error().is_some_and(of_store),
             ErrorKind::OtherFile(error) => error.kind().is_damage(),

@@ -45,7 +45,7 @@ pub enum Error {
 impl Error {
     /// Whether the bytes may well be sound, and this implementation cannot decode them: they have a form that it does not
     /// know, or there is no memory for them.
-    pub fn is_decoder_limitation(&self) -> bool {
+    pub fn is_unsupported_data_or_oom(&self) -> bool {
         match self {
             Error::Filter { fault, .. } => matches!(fault, FilterFault::Unsupported(_) | FilterFault::OutOfMemory(_)),
             Error::OutOfMemory(_) => true,

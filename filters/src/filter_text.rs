@@ -16,7 +16,7 @@ const LEVELS: [(u16, u32); 3] = [(1, 9), (307, 9), (32_015, 22)];
 pub enum FilterTextError {
     /// No filter is called so.
     #[error("no filter is called {name:?}; there are {known}")]
-    Unknown {
+    UnknownName {
         /// The name.
         name: String,
         /// The filters that there are.
@@ -24,7 +24,7 @@ pub enum FilterTextError {
     },
     /// A filter that exists, but not here.
     #[error("{name} is not built in; there are {known}")]
-    NotBuiltIn {
+    NotInRegistry {
         /// The filter.
         name: String,
         /// The filters that there are.
@@ -85,11 +85,11 @@ fn number(name: &str) -> Option<u16> {
 pub fn parse_filter(text: &str, registry: &Registry) -> Result<FilterSpec, FilterTextError> {
     let (name, params) = text.split_once(':').unwrap_or((text, ""));
     let owned = || name.to_owned();
-    let id = number(name).ok_or_else(|| FilterTextError::Unknown { name: owned(), known: known(registry) })?;
+    let id = number(name).ok_or_else(|| FilterTextError::UnknownName { name: owned(), known: known(registry) })?;
     match registry.get(id) {
         Some(filter) if filter.can_encode() => {}
         Some(_) => return Err(FilterTextError::OnlyReads { name: owned(), known: known(registry) }),
-        None => return Err(FilterTextError::NotBuiltIn { name: owned(), known: known(registry) }),
+        None => return Err(FilterTextError::NotInRegistry { name: owned(), known: known(registry) }),
     }
     let param = |param: &str| {
         param.parse().map_err(|_| FilterTextError::ParameterNotNumber { name: owned(), param: param.to_owned() })

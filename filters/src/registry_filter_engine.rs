@@ -39,7 +39,7 @@ impl FilterEngine for RegistryFilterEngine {
         let decoded = Pipeline::new(filters, &self.registry).and_then(|pipeline| pipeline.decode(mask, &bytes, size));
         decoded.map_err(|error| match error {
             Error::Unavailable { id, .. } => UnknownFilter(id).into(),
-            error if error.is_decoder_limitation() => UnsupportedFilterData(error.into()).into(),
+            error if error.is_unsupported_data_or_oom() => UnsupportedFilterData(error.into()).into(),
             error => error.into(),
         })
     }

@@ -176,7 +176,7 @@ impl ChunkIndex for ChunkBtree1 {
         // Unfiltered chunks state a size here, though it is always the same.
         let whole = self.grid.chunk_element_count().and_then(|elements| elements.checked_mul(self.element_size));
         let size = if entry.stored_size == 0 { whole.unwrap_or(u64::MAX) } else { entry.stored_size };
-        let size = u32::try_from(size).map_err(|_| Error::ChunkTooLarge { size })?;
+        let size = u32::try_from(size).map_err(|_| Error::StoredChunkTooLarge { size })?;
         let start = self.grid.start_of(coord);
         let behind = self.end_key(&start).ok_or_else(outside)?;
         let key = Btree1ChunkKey {

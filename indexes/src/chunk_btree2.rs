@@ -210,7 +210,7 @@ impl ChunkIndex for ChunkBtree2 {
             ChunkEntryFormat::Unfiltered => {
                 self.insert_or_replace_record(self.blank_record(), &ChunkRecord { addr, coord }, proxy)
             }
-            ChunkEntryFormat::Filtered(width) if size > width.max_value() => Err(Error::ChunkTooLarge { size }),
+            ChunkEntryFormat::Filtered(width) if size > width.max_value() => Err(Error::StoredChunkTooLarge { size }),
             ChunkEntryFormat::Filtered(size_width) => {
                 let record =
                     FilteredChunkRecord { stored_size_width: size_width, addr, stored_size: size, filter_mask, coord };

@@ -25,7 +25,7 @@ pub trait ChunkIndex: Send + Sync + fmt::Debug {
     ///
     /// # Errors
     /// As [`ChunkIndex::get_chunk_entry`].
-    fn has_any_along_axis(&self, first: &ChunkCoord, axis: usize, count: u64) -> Result<bool> {
+    fn has_any_chunk_along_axis(&self, first: &ChunkCoord, axis: usize, count: u64) -> Result<bool> {
         let at = first.scaled().get(axis).copied().unwrap_or_default();
         for at in at..at.saturating_add(count) {
             if self.get_chunk_entry(&first.with_index(axis, at))?.is_some() {
@@ -56,7 +56,7 @@ pub trait ChunkIndex: Send + Sync + fmt::Debug {
         Ok(old)
     }
 
-    /// Whether one proxy may stand for a row of chunks in [`ChunkIndex::set_entries_along_axis`]. It may not where
+    /// Whether one proxy may stand for a row of chunks in [`ChunkIndex::set_unfiltered_entries_along_axis`]. It may not where
     /// entries move between nodes: there each node finds what it waits for by the address of each chunk.
     fn allows_shared_proxy(&self) -> bool {
         true
@@ -67,7 +67,7 @@ pub trait ChunkIndex: Send + Sync + fmt::Debug {
     ///
     /// # Errors
     /// As [`ChunkIndex::set_chunk_entry`]; those before the one that could not be set are.
-    fn set_entries_along_axis(
+    fn set_unfiltered_entries_along_axis(
         &self,
         first: &ChunkCoord,
         axis: usize,
@@ -111,7 +111,7 @@ pub trait ChunkIndex: Send + Sync + fmt::Debug {
     ///
     /// # Errors
     /// If a structure of the index cannot be read.
-    fn find_or_fix_block_counts(&self, _repair: bool) -> Result<bool> {
+    fn find_or_fix_block_count_errors(&self, _repair: bool) -> Result<bool> {
         Ok(false)
     }
 
@@ -140,7 +140,7 @@ pub trait ChunkIndex: Send + Sync + fmt::Debug {
     ///
     /// # Errors
     /// As `for_each_chunk`.
-    fn for_each_chunk_with_unpublished(&self, each: &mut dyn FnMut(ChunkCoord, ChunkIndexEntry) -> bool) -> Result<()> {
+    fn for_each_chunk_with_uncounted(&self, each: &mut dyn FnMut(ChunkCoord, ChunkIndexEntry) -> bool) -> Result<()> {
         self.for_each_chunk(each)
     }
 }
@@ -157,7 +157,7 @@ pub trait IndexAddrSlot: Send + Sync + fmt::Debug {
     fn set_addr(&self, addr: Addr) -> Result<()>;
 
     /// The parts of the object header that [`IndexAddrSlot::depend_on`] would have wait now.
-    fn flush_parents(&self) -> [Option<EntryId>; 2];
+    fn flush_parent_ids(&self) -> [Option<EntryId>; 2];
 
     /// Makes the object header wait for `child`, a structure of the index or a chunk. The extent in the header must
     /// never be ahead of the index, also if structures between the two are unchanged.

@@ -92,7 +92,7 @@ impl<H: ArrayHeader> ElementArray<H> {
         ChunkEntryTable::undefined(len as usize, self.format, self.metadata.addr_width())
     }
 
-    pub fn contradiction(&self, at: Addr, record: &'static str, rule: &'static str) -> Error {
+    pub fn layout_contradiction_error(&self, at: Addr, record: &'static str, rule: &'static str) -> Error {
         Error::Contradiction { record, at, other: "data layout message", rule }
     }
 
@@ -100,7 +100,7 @@ impl<H: ArrayHeader> ElementArray<H> {
     pub fn check_stored_size(&self, element: &ChunkIndexEntry) -> Result<()> {
         match self.format {
             ChunkEntryFormat::Filtered(width) if element.stored_size > width.max_value() => {
-                Err(Error::ChunkTooLarge { size: element.stored_size })
+                Err(Error::StoredChunkTooLarge { size: element.stored_size })
             }
             _ => Ok(()),
         }
@@ -118,7 +118,11 @@ impl<H: ArrayHeader> ElementArray<H> {
         }
         let header = self.metadata.load(addr, self.header_len(), || self.new_header())?;
         let agrees = header.read().format_and_shape() == (self.format, self.shape);
-        if agrees { Ok(Some(header)) } else { Err(self.contradiction(addr, H::NAME, "shape of the array")) }
+        if agrees {
+            Ok(Some(header))
+        } else {
+            Err(self.layout_contradiction_error(addr, H::NAME, "shape of the array"))
+        }
     }
 
     /// The header, which is created if it is not there. The object header waits for it.
@@ -149,7 +153,7 @@ impl<H: ArrayHeader> ElementArray<H> {
         if stated == self.root.addr() {
             Ok(block)
         } else {
-            Err(self.contradiction(addr, B::NAME, "it names the header"))
+            Err(self.layout_contradiction_error(addr, B::NAME, "it names the header"))
         }
     }
 

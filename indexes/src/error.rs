@@ -18,7 +18,7 @@ pub enum Error {
     ChunkOutOfBounds(ChunkCoord),
     /// The stored size of a chunk does not fit the elements of the index.
     #[error("a stored size of {size} bytes does not fit the elements of the index")]
-    ChunkTooLarge {
+    StoredChunkTooLarge {
         /// Stored bytes.
         size: u64,
     },
@@ -33,7 +33,7 @@ pub enum Error {
     },
     /// Filters of a structure could not be undone.
     #[error("the filters of the structure at {at} cannot be undone")]
-    Filters {
+    FilterFailed {
         /// The structure.
         at: Addr,
         /// Why.
@@ -58,7 +58,7 @@ impl Error {
     pub fn may_be_torn(&self) -> bool {
         match self {
             Error::Cache(error) => error.may_be_torn(),
-            Error::Contradiction { .. } | Error::Filters { .. } => true,
+            Error::Contradiction { .. } | Error::FilterFailed { .. } => true,
             _ => false,
         }
     }

@@ -62,7 +62,7 @@ impl ExtensibleArray {
     }
 
     fn index_block_len(&self) -> u64 {
-        let addrs = (self.geometry.direct_data_block_count() + self.geometry.super_block_slot_count()) as u64;
+        let addrs = (self.geometry.direct_data_block_count() + self.geometry.stored_super_block_count()) as u64;
         let elements = self.geometry.index_block_element_count() as u64;
         self.array.block_len(elements * self.array.element_len() + addrs * self.array.addr_len())
     }
@@ -111,7 +111,7 @@ impl ExtensibleArray {
     fn empty_index_block(&self, header: Addr) -> ExtensibleArrayIndexBlock {
         let g = &self.geometry;
         let (elements, data_blocks, super_blocks) =
-            (g.index_block_element_count(), g.direct_data_block_count(), g.super_block_slot_count());
+            (g.index_block_element_count(), g.direct_data_block_count(), g.stored_super_block_count());
         ExtensibleArrayIndexBlock::new(
             header,
             self.array.format,
@@ -155,7 +155,7 @@ impl ExtensibleArray {
         let before = self.data_block_len(block.super_block) + page * self.page_len();
         let addr = block.addr.checked_add(before);
         let rule = "its pages lie in the file";
-        addr.ok_or_else(|| self.array.contradiction(block.addr, ExtensibleArrayDataBlock::NAME, rule))
+        addr.ok_or_else(|| self.array.layout_contradiction_error(block.addr, ExtensibleArrayDataBlock::NAME, rule))
     }
 
     fn load_page(&self, addr: Addr) -> Result<Handle<ArrayDataBlockPage>> {
@@ -275,7 +275,7 @@ impl ChunkIndex for ExtensibleArray {
         }
     }
 
-    fn has_any_along_axis(&self, first: &ChunkCoord, axis: usize, count: u64) -> Result<bool> {
+    fn has_any_chunk_along_axis(&self, first: &ChunkCoord, axis: usize, count: u64) -> Result<bool> {
         let at = first.scaled().get(axis).copied().unwrap_or_default();
         let (mut any, last) = (false, first.with_index(axis, at.saturating_add(count.saturating_sub(1))));
         if let (Some(begin), Some(last), Some((index_block, end))) =
@@ -309,7 +309,7 @@ impl ChunkIndex for ExtensibleArray {
         let index = self.array.line.index_of(coord).ok_or_else(outside)?;
         self.array.check_stored_size(&entry)?;
         if let Some(recent) = &*self.last_block.lock()
-            && let Some(slot) = recent.slot_for_writing(index, || self.array.root.flush_parents())
+            && let Some(slot) = recent.slot_for_writing(index, || self.array.root.flush_parent_ids())
         {
             return self.set_in_last_block(recent, slot, entry, proxy);
         }
@@ -323,13 +323,13 @@ impl ChunkIndex for ExtensibleArray {
             header.update(|header| header.max_index_set = end + 1);
         }
         let recent =
-            LastWrittenBlock::new(header, table, index - slot as u64..last + 1, self.array.root.flush_parents());
+            LastWrittenBlock::new(header, table, index - slot as u64..last + 1, self.array.root.flush_parent_ids());
         self.set_in_last_block(&recent, slot, entry, proxy)?;
         *self.last_block.lock() = Some(recent);
         Ok(())
     }
 
-    fn set_entries_along_axis(
+    fn set_unfiltered_entries_along_axis(
         &self,
         first: &ChunkCoord,
         axis: usize,
@@ -351,7 +351,7 @@ impl ChunkIndex for ExtensibleArray {
         self.delete_all_blocks()
     }
 
-    fn find_or_fix_block_counts(&self, repair: bool) -> Result<bool> {
+    fn find_or_fix_block_count_errors(&self, repair: bool) -> Result<bool> {
         self.find_or_fix_all_block_counts(repair)
     }
 
@@ -362,7 +362,7 @@ impl ChunkIndex for ExtensibleArray {
         }
     }
 
-    fn for_each_chunk_with_unpublished(&self, each: &mut dyn FnMut(ChunkCoord, ChunkIndexEntry) -> bool) -> Result<()> {
+    fn for_each_chunk_with_uncounted(&self, each: &mut dyn FnMut(ChunkCoord, ChunkIndexEntry) -> bool) -> Result<()> {
         self.index_block_of_any_count()?
             .map_or(Ok(()), |index_block| self.for_each_chunk_in(&index_block, 0..u64::MAX, each))
     }

@@ -166,7 +166,7 @@ impl FixedArray {
         let before = self.data_block_len() + page * self.array.page_len(self.elements_per_page());
         let addr = data_block.checked_add(before);
         let rule = "its pages lie in the file";
-        addr.ok_or_else(|| self.array.contradiction(data_block, FixedArrayDataBlock::NAME, rule))
+        addr.ok_or_else(|| self.array.layout_contradiction_error(data_block, FixedArrayDataBlock::NAME, rule))
     }
 
     fn load_page(&self, data_block: Addr, page: u64) -> Result<FixedPage> {

@@ -23,7 +23,7 @@ use h5live_model::{FilterEngine, FilterSpec};
 
 pub use self::bulk_read::HeapBulkReader;
 pub use self::recount::HeapRecount;
-pub use self::space::HeapFreeSpace;
+pub use self::space::FractalHeapFreeSpace;
 use self::space::HeapSections;
 use crate::{Error, ObjectMetadataAccess, Prerequisite, Result};
 
@@ -35,7 +35,7 @@ pub struct FractalHeap {
     metadata: ObjectMetadataAccess,
     addr: Addr,
     unfilter: Arc<dyn FilterEngine>,
-    space: Arc<HeapFreeSpace>,
+    space: Arc<FractalHeapFreeSpace>,
     /// The header, once it was loaded.
     header: OnceLock<HeapHeader>,
 }
@@ -79,7 +79,7 @@ impl FractalHeap {
         metadata: ObjectMetadataAccess,
         addr: Addr,
         unfilter: Arc<dyn FilterEngine>,
-        space: Arc<HeapFreeSpace>,
+        space: Arc<FractalHeapFreeSpace>,
     ) -> Self {
         FractalHeap { metadata, addr, unfilter, space, header: OnceLock::new() }
     }
@@ -93,7 +93,7 @@ impl FractalHeap {
         unfilter: Arc<dyn FilterEngine>,
         parameters: &HeapParameters,
         filters: Option<FilterPipelineMessage>,
-        space: Arc<HeapFreeSpace>,
+        space: Arc<FractalHeapFreeSpace>,
     ) -> Result<Self> {
         let HeapParameters { id_len, table, max_managed_bytes: max_managed } = *parameters;
         let filtered = filters.filter(|filters| !filters.filters.is_empty());
@@ -184,7 +184,7 @@ impl FractalHeap {
 
     fn unfilter_huge(&self, filters: &[FilterSpec], place: HugeLocation, bytes: Vec<u8>) -> Result<Vec<u8>> {
         let undone = self.unfilter.unfilter(filters, place.filter_mask, bytes, place.object_bytes);
-        undone.map_err(|source| Error::Filters { at: place.addr, source })
+        undone.map_err(|source| Error::FilterFailed { at: place.addr, source })
     }
 
     /// Computes the free space of the heap, if it is not known yet. `visit_ids` calls its argument with the IDs of all
@@ -305,7 +305,7 @@ impl FractalHeap {
     /// If a block cannot be read.
     pub fn reclaim_space(&self) -> Result<bool> {
         let mut sections = self.space.lock();
-        if !sections.has_removed_objects() {
+        if !sections.has_unreclaimed_objects() {
             return Ok(false);
         }
         let done = self.reclaim_removed_objects(&self.header()?, &mut sections);

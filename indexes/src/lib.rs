@@ -30,7 +30,7 @@ pub use chunk_index::{ChunkIndex, IndexAddrSlot};
 pub use error::{Error, Result};
 pub use extensible_array::ExtensibleArray;
 pub use fixed_array::FixedArray;
-pub use fractal_heap::{FractalHeap, HeapBulkReader, HeapFreeSpace, HeapParameters, HeapRecount};
+pub use fractal_heap::{FractalHeap, FractalHeapFreeSpace, HeapBulkReader, HeapParameters, HeapRecount};
 pub use implicit_index::ImplicitIndex;
 pub use linear_chunk_order::LinearChunkOrder;
 pub use local_heap::LocalHeapFreeSpace;

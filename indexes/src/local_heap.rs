@@ -133,7 +133,7 @@ impl LocalHeapStrings {
     }
 
     #[cfg(test)]
-    pub fn free_bytes(&self) -> u64 {
+    pub fn listed_free_bytes(&self) -> u64 {
         self.free_blocks().iter().map(|block| block.size).sum()
     }
 

@@ -36,7 +36,7 @@ impl IndexAddrSlot for Root {
         Ok(())
     }
 
-    fn flush_parents(&self) -> [Option<EntryId>; 2] {
+    fn flush_parent_ids(&self) -> [Option<EntryId>; 2] {
         [None; 2]
     }
 

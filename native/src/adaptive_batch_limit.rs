@@ -13,7 +13,7 @@ pub(crate) struct AdaptiveBatchLimit {
 }
 
 impl AdaptiveBatchLimit {
-    pub fn new() -> Self {
+    pub fn unlimited() -> Self {
         AdaptiveBatchLimit { max_items: usize::MAX, last_read: None }
     }
 
@@ -25,8 +25,8 @@ impl AdaptiveBatchLimit {
     }
 
     /// Whether another item may be read after so many.
-    pub fn may_read_more(&self, items: usize) -> bool {
-        items < self.max_items
+    pub fn may_read_more(&self, items_read: usize) -> bool {
+        items_read < self.max_items
     }
 
     /// An attempt has read so many items.

@@ -128,7 +128,7 @@ impl NativeDataset {
     pub(crate) fn for_each_raw_range_unpublished(&self, each: &mut dyn FnMut(Addr, u64)) -> Result<()> {
         let state = self.state();
         self.for_each_raw_range(each)?;
-        state.layout.for_each_chunk_with_unpublished(state.spec.dataspace.rank(), &mut |coord, element| {
+        state.layout.for_each_chunk_with_uncounted(state.spec.dataspace.rank(), &mut |coord, element| {
             let chunk = self.stored_chunk(&state, &coord, element);
             chunk.file_offset.into_iter().for_each(|offset| each(Addr::new(offset), chunk.size));
             true
@@ -262,7 +262,7 @@ impl NativeDataset {
         if self.session.retry.generation_reader().is_none() {
             return Ok(None);
         }
-        let (mut all, mut limit) = (Vec::<StoredChunk>::new(), AdaptiveBatchLimit::new());
+        let (mut all, mut limit) = (Vec::<StoredChunk>::new(), AdaptiveBatchLimit::unlimited());
         loop {
             let after = all.last().map(|last| last.coord.clone());
             let read = self.with_layout(|state| {

@@ -59,7 +59,7 @@ pub enum Error {
     },
     /// A raw file that would be written is an HDF5 file, which a process writes.
     #[error("cannot write the raw file {}: it is an HDF5 file", .file.display())]
-    RawFileIsHdf5 {
+    RawFileIsLiveHdf5 {
         /// The file, as the dataset names it.
         file: PathBuf,
         /// Who writes it.
@@ -123,7 +123,7 @@ impl Error {
             return StoreErrorKind::Changed(change);
         }
         match self {
-            Error::Swmr(error) | Error::RawFileIsHdf5 { source: error, .. } => error.kind(),
+            Error::Swmr(error) | Error::RawFileIsLiveHdf5 { source: error, .. } => error.kind(),
             Error::MemberFile { source, .. } | Error::ExternalRawFile { source, .. } => source.into(),
             Error::Torn { .. } => StoreErrorKind::Torn,
             Error::Cache(error) | Error::Index(IndexError::Cache(error)) => store_kind_of_cache_error(error),

@@ -234,7 +234,7 @@ impl GlobalHeap {
     }
 
     /// Removes the objects that wait for nothing. Returns whether there were any.
-    pub fn reclaim_removed(&self) -> bool {
+    pub fn reclaim_removed_objects(&self) -> bool {
         self.reclaim_objects(&mut self.writer.lock())
     }
 

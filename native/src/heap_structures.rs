@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use h5live_cache::Owner;
 use h5live_format::Addr;
 use h5live_format::messages::{BtreeK, FilterPipelineMessage, LinkInfo, SymbolTableMessage};
-use h5live_indexes::{FractalHeap, HeapFreeSpace, HeapParameters, ObjectMetadataAccess, SymbolTable};
+use h5live_indexes::{FractalHeap, FractalHeapFreeSpace, HeapParameters, ObjectMetadataAccess, SymbolTable};
 use h5live_model::FilterEngine;
 use parking_lot::Mutex;
 
@@ -27,7 +27,7 @@ pub(crate) struct HeapStructures {
     /// The dense links that were changed last, with their group: many come into one group after each other.
     last_dense_links: Mutex<Option<(Owner, Arc<DenseLinkStorage>)>>,
     /// For all heaps that are only read: their free space is never known.
-    unknown_free_space: Arc<HeapFreeSpace>,
+    unknown_free_space: Arc<FractalHeapFreeSpace>,
     /// The symbol tables that were changed, by the addresses of their names.
     changed_tables: Mutex<BTreeMap<Addr, SymbolTable>>,
     /// The headers of the objects to which the changed heaps belong.

@@ -254,7 +254,7 @@ impl NativeSession {
 
     /// Gives back what only a live file needs, announces the true end, and clears the flags.
     fn finish_file(&self, durable: bool) -> Result<()> {
-        if self.datasets.free_preallocated_chunks(&self.headers)? {
+        if self.datasets.free_unused_preallocated_chunks(&self.headers)? {
             self.flush(FlushScope::All)?;
         }
         if self.reclaim_heap_space()? {

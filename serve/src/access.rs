@@ -134,7 +134,7 @@ impl Access {
     }
 
     /// Whether a client has a token, or the password of a user.
-    pub async fn is_allowed(&self, headers: &HeaderMap, query: &Query) -> bool {
+    pub async fn is_authorized(&self, headers: &HeaderMap, query: &Query) -> bool {
         if self.is_open || self.has_token(headers, query) {
             return true;
         }
@@ -193,7 +193,7 @@ mod tests {
 
     fn is_allowed(access: &Access, headers: &HeaderMap, query: &Query) -> bool {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-        runtime.block_on(access.is_allowed(headers, query))
+        runtime.block_on(access.is_authorized(headers, query))
     }
 
     fn headers(name: header::HeaderName, value: &str) -> HeaderMap {

@@ -26,7 +26,7 @@ pub(crate) async fn check(State(state): State<Arc<AppState>>, request: Request, 
         return next.run(request).await;
     }
     let query = Query::of(request.uri());
-    if !access.is_allowed(request.headers(), &query).await {
+    if !access.is_authorized(request.headers(), &query).await {
         return match page::wants_html(request.headers()) {
             true => page::without_token(access.has_users()),
             false => Fault::new(

@@ -94,7 +94,7 @@ pub struct ServerLimits {
     /// Objects that one watch looks at.
     pub max_objects_per_watch: usize,
     /// How long a request may take until its answer begins.
-    pub request_timeout: Duration,
+    pub answer_start_timeout: Duration,
     /// How long a client may take for the head of a request, and let the server wait with an answer. What it takes gives it
     /// more: a second for 64 KiB.
     pub slow_client_timeout: Duration,
@@ -116,7 +116,7 @@ impl Default for ServerLimits {
             max_event_clients: 1024,
             max_watches: 64,
             max_objects_per_watch: 4096,
-            request_timeout: Duration::from_secs(30),
+            answer_start_timeout: Duration::from_secs(30),
             slow_client_timeout: Duration::from_secs(30),
             max_kept_file_sessions: 64,
             max_listed_entries: 10_000,

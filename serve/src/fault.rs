@@ -90,7 +90,7 @@ impl Fault {
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
         headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
         if let Some(kind) = self.kind {
-            headers.insert(FAULT_HEADER, HeaderValue::from_static(kind.as_str()));
+            headers.insert(FAULT_HEADER, HeaderValue::from_static(kind.header_word()));
         }
         if self.is_transient {
             headers.insert(header::RETRY_AFTER, HeaderValue::from_static("1"));

@@ -5,7 +5,7 @@
 //! use h5live_serve::{Config, Server};
 //!
 //! let server = Server::start(Config::new(["/data/runs".into()]))?;
-//! println!("{}", server.url());
+//! println!("{}", server.url_with_token());
 //! let signals = server.catch_end_signals();
 //! server.run_until_signal(signals);
 //! # Ok::<(), h5live_serve::StartError>(())

@@ -23,7 +23,7 @@ impl ReadPool {
         ReadPool {
             running: Arc::new(Semaphore::new(limits.max_concurrent_reads)),
             waiting: Semaphore::new(limits.max_waiting_reads),
-            time: limits.request_timeout,
+            time: limits.answer_start_timeout,
         }
     }
 

@@ -94,7 +94,7 @@ async fn read(
     let shared = state.clone();
     match state.pool.run(move || work(&shared, &query)).await {
         Ok(answer) => answer.into_conditional_response(request.headers()),
-        Err(fault) => state.redact_server_paths(fault).into_response(),
+        Err(fault) => state.redact_served_paths(fault).into_response(),
     }
 }
 

@@ -201,7 +201,7 @@ fn check_exposure(config: &Config) -> Result<(), StartError> {
         return Ok(());
     }
     #[cfg(feature = "tls")]
-    let has_tls = config.tls.is_some() || config.proxy_host.is_some();
+    let has_tls = config.tls.is_some() || config.tls_proxy_host.is_some();
     #[cfg(not(feature = "tls"))]
     let has_tls = config.tls_proxy_host.is_some();
     match config.bind.ip().is_loopback() {

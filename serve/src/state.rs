@@ -30,7 +30,7 @@ pub(crate) struct AppState {
 
 impl AppState {
     /// A fault as clients are told: without the paths of this machine.
-    pub fn redact_server_paths(&self, fault: Fault) -> Fault {
+    pub fn redact_served_paths(&self, fault: Fault) -> Fault {
         Fault { message: self.catalog.folders().redact_folder_paths(&fault.message), ..fault }
     }
 }

@@ -39,7 +39,7 @@ pub(crate) async fn subscribe(State(state): State<Arc<AppState>>, request: Reque
     });
     let (client, subscription) = match subscribed.await {
         Ok(subscribed) => subscribed,
-        Err(fault) => return state.redact_server_paths(fault).into_response(),
+        Err(fault) => return state.redact_served_paths(fault).into_response(),
     };
     let (sender, receiver) = mpsc::channel(1);
     tokio::spawn(send_events(client, subscription, last, sender));

@@ -16,7 +16,7 @@ use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 pub enum TlsError {
     /// A file is no PEM file of its kind.
     #[error("{file}: {source}")]
-    PemFile {
+    UnusablePemFile {
         /// The file.
         file: String,
         /// The cause.
@@ -48,7 +48,7 @@ impl TlsConfig {
     pub fn from_pem_files(certificate: &Path, key: &Path, host: &str) -> Result<Self, TlsError> {
         let failed = |file: &Path| {
             let file = file.display().to_string();
-            |source| TlsError::PemFile { file, source }
+            |source| TlsError::UnusablePemFile { file, source }
         };
         let chain: Result<Vec<_>, _> = CertificateDer::pem_file_iter(certificate).and_then(Iterator::collect);
         let chain = chain.map_err(failed(certificate))?;

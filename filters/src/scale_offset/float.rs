@@ -18,11 +18,11 @@ trait ScaledFloat:
     fn to_bits(self) -> u64;
     fn power_of_ten(exponent: i32) -> Self;
     fn abs(self) -> Self;
-    fn widened(self) -> f64;
+    fn to_f64(self) -> f64;
     fn is_finite(self) -> bool;
     /// Rounds half away from zero.
-    fn rounded(self) -> i64;
-    fn from_integer(value: i64) -> Self;
+    fn round_to_i64(self) -> i64;
+    fn from_same_width_integer(value: i64) -> Self;
 }
 
 macro_rules! real {
@@ -42,16 +42,16 @@ macro_rules! real {
             fn abs(self) -> Self {
                 self.abs()
             }
-            fn widened(self) -> f64 {
+            fn to_f64(self) -> f64 {
                 f64::from(self)
             }
             fn is_finite(self) -> bool {
                 self.is_finite()
             }
-            fn rounded(self) -> i64 {
+            fn round_to_i64(self) -> i64 {
                 self.round() as i64
             }
-            fn from_integer(value: i64) -> Self {
+            fn from_same_width_integer(value: i64) -> Self {
                 value as $integer as $float
             }
         }
@@ -89,7 +89,7 @@ fn find_packing_of<R: ScaledFloat>(params: &ScaleOffsetParams, input: &[u8]) -> 
         if !(value * scale).is_finite() {
             return unpacked;
         }
-        if fill.is_some_and(|fill| (value - fill).widened().abs() < near) {
+        if fill.is_some_and(|fill| (value - fill).to_f64().abs() < near) {
             continue;
         }
         range = Some(match range {
@@ -99,10 +99,10 @@ fn find_packing_of<R: ScaledFloat>(params: &ScaleOffsetParams, input: &[u8]) -> 
     }
     let (min, max) = range.unwrap_or((R::ZERO, R::ZERO));
     let span = max * scale - min * scale;
-    if !span.is_finite() || span.widened() >= ones(R::BITS - 1) as f64 {
+    if !span.is_finite() || span.to_f64() >= ones(R::BITS - 1) as f64 {
         return unpacked;
     }
-    let values = span.rounded().cast_unsigned() + 1;
+    let values = span.round_to_i64().cast_unsigned() + 1;
     let bits = bits_for_count(values + u64::from(fill.is_some())).min(R::BITS);
     ScaleOffsetPacking { bits, minimum: min.to_bits() }
 }
@@ -133,7 +133,8 @@ fn reduce_values_of<R: ScaledFloat>(
     let min = R::from_bits(packing.minimum);
     for value in params.element_values(input).map(R::from_bits) {
         let fill = fill.is_some_and(|fill| (value - fill).abs() < near);
-        let value = if fill { ones(packing.bits) } else { (value * scale - min * scale).rounded().cast_unsigned() };
+        let value =
+            if fill { ones(packing.bits) } else { (value * scale - min * scale).round_to_i64().cast_unsigned() };
         writer.write_bits(value, packing.bits);
     }
 }
@@ -165,7 +166,7 @@ fn restore_values_of<R: ScaledFloat>(
         let value = reader.read_bits(packing.bits)?;
         Ok(match params.fill {
             Some(fill) if value == all_ones => fill,
-            _ => (R::from_integer(value.cast_signed()) / scale + min).to_bits(),
+            _ => (R::from_same_width_integer(value.cast_signed()) / scale + min).to_bits(),
         })
     })
 }

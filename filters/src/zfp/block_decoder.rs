@@ -135,7 +135,7 @@ pub(super) struct ZfpDecoder<'a, I, K> {
 
 impl<'a, I: ZfpInteger, K> ZfpDecoder<'a, I, K> {
     pub fn new(header: &'a ZfpHeader, input: &'a [u8]) -> Self {
-        let size = header.block_elements();
+        let size = header.block_element_count();
         ZfpDecoder {
             header,
             bits: ZfpBitReader { rest: input, next: 0, held: 0 },

@@ -115,7 +115,7 @@ impl ZfpHeader {
     }
 
     /// Values of a block.
-    pub fn block_elements(&self) -> usize {
+    pub fn block_element_count(&self) -> usize {
         param_to_usize(4u32.pow(self.rank as u32))
     }
 }

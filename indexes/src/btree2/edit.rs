@@ -18,7 +18,7 @@ const MAX_SHARING_SIBLINGS: usize = 4;
 /// Neighbours share only if they have this fraction (one part in so many) of a node free together.
 const MIN_SPARE_FRACTION: usize = 16;
 
-/// A change that is being prepared. If it is dropped without [`Btree2Edit::commit_nodes`], the tree stays unchanged.
+/// A change that is being prepared. If it is dropped without [`Btree2Edit::apply_edits`], the tree stays unchanged.
 pub(super) struct Btree2Edit<'a, R> {
     pub tree: &'a Btree2<R>,
     pub geometry: Arc<Btree2Geometry>,
@@ -54,7 +54,7 @@ impl<R: Btree2Record> Btree2<R> {
     ) -> Result<T, E> {
         let mut edit = Btree2Edit::new(self, root)?;
         let done = change(&mut edit)?;
-        edit.commit_nodes()?;
+        edit.apply_edits()?;
         Ok(done)
     }
 }
@@ -103,7 +103,7 @@ impl<'a, R: Btree2Record> Btree2Edit<'a, R> {
         prefilter: &impl Fn(&[u8]) -> Ordering,
         compare: &mut impl FnMut(&R) -> Result<Ordering, E>,
     ) -> Result<(usize, Option<R>), E> {
-        binary_search(node.content.len(), compare, |range| {
+        binary_search(node.content.record_count(), compare, |range| {
             self.tree.narrow_by_prefilter(node.addr, &node.content.records, range, prefilter)
         })
     }
@@ -147,7 +147,7 @@ impl<'a, R: Btree2Record> Btree2Edit<'a, R> {
             self.freed_nodes.extend(Some(was).filter(|was| was.is_defined()));
             addr
         };
-        let records = u16::try_from(content.len()).unwrap_or(u16::MAX);
+        let records = u16::try_from(content.record_count()).unwrap_or(u16::MAX);
         let total = content.subtree_record_count().min(self.geometry.max_subtree_records(depth));
         self.nodes.push(OpenNode { addr, depth, content });
         Ok(Btree2ChildPointer { addr, record_count: records, subtree_record_count: total })
@@ -162,10 +162,10 @@ impl<'a, R: Btree2Record> Btree2Edit<'a, R> {
         child: OpenNode,
         is_append: bool,
     ) -> Result<()> {
-        let len = child.content.len();
+        let len = child.content.record_count();
         if len > self.split_threshold(child.depth) {
             self.handle_overflow(parent, index, child, is_append)
-        } else if len < self.min_records(child.depth) && parent.content.len() > 0 {
+        } else if len < self.min_records(child.depth) && parent.content.record_count() > 0 {
             self.handle_underflow(parent, index, child)
         } else {
             let placed = self.assign_node_addr(child.addr, child.depth, child.content)?;
@@ -182,7 +182,7 @@ impl<'a, R: Btree2Record> Btree2Edit<'a, R> {
 
     /// Moves records of a node that is too full to a neighbour with room, or to a new one.
     fn handle_overflow(&mut self, parent: &mut OpenNode, index: usize, child: OpenNode, last: bool) -> Result<()> {
-        if !last && parent.content.len() > 0 {
+        if !last && parent.content.record_count() > 0 {
             return self.redistribute(parent, index, child);
         }
         let (split_threshold, fewest) = (self.split_threshold(child.depth), self.min_records(child.depth));
@@ -197,12 +197,12 @@ impl<'a, R: Btree2Record> Btree2Edit<'a, R> {
         if before.max(after) >= worthwhile {
             let first = if before >= after { index.saturating_sub(1) } else { index };
             let pair = self.merge_children(parent, index, child, first)?;
-            let len = pair.content.len();
+            let len = pair.content.record_count();
             let left = if last { split_threshold.min(len - 1 - fewest) } else { (len - 1) / 2 };
             return self.redistribute_pair(parent, first, pair, left);
         }
         let OpenNode { addr, depth, mut content } = child;
-        let len = content.len();
+        let len = content.record_count();
         let left = if last { len - 1 - fewest } else { len / 2 };
         let (between, right) = content.split_off_with_separator(left);
         let left = self.assign_node_addr(addr, depth, content)?;
@@ -236,12 +236,15 @@ impl<'a, R: Btree2Record> Btree2Edit<'a, R> {
             all.append(node.content);
         }
         // Nodes that are left almost full would have to share again soon.
-        let parts =
-            if all.len() + split_threshold / MIN_SPARE_FRACTION <= wide * split_threshold { wide } else { wide + 1 };
+        let parts = if all.record_count() + split_threshold / MIN_SPARE_FRACTION <= wide * split_threshold {
+            wide
+        } else {
+            wide + 1
+        };
         let mut done = 0;
         for part in 0..parts {
             let left = parts - part - 1;
-            let len = (all.len() - done - left) / (left + 1);
+            let len = (all.record_count() - done - left) / (left + 1);
             let content = all.copy_range(done..done + len, self.geometry.overfull_record_capacity(depth));
             let placed = self.assign_node_addr(addrs.get(part).copied().unwrap_or(Addr::UNDEFINED), depth, content)?;
             done += len + 1;
@@ -265,7 +268,7 @@ impl<'a, R: Btree2Record> Btree2Edit<'a, R> {
         let (split_threshold, fewest) = (self.split_threshold(child.depth), self.min_records(child.depth));
         let first = index.saturating_sub(1);
         let pair = self.merge_children(parent, index, child, first)?;
-        let len = pair.content.len();
+        let len = pair.content.record_count();
         if len > (split_threshold * 3 / 4).max(fewest * 2) {
             return self.redistribute_pair(parent, first, pair, (len - 1) / 2);
         }
@@ -307,7 +310,7 @@ impl<'a, R: Btree2Record> Btree2Edit<'a, R> {
     /// Makes a changed node the root. The tree grows by a level if it holds too much, and loses one if nothing is
     /// between its children.
     pub fn replace_root_rebalanced(&mut self, root: OpenNode, is_append: bool) -> Result<()> {
-        let len = root.content.len();
+        let len = root.content.record_count();
         let child = if len > self.split_threshold(root.depth) {
             let depth = root.depth + 1;
             let rule = "its nodes hold records";
@@ -335,7 +338,7 @@ impl<'a, R: Btree2Record> Btree2Edit<'a, R> {
     }
 
     /// Makes the change.
-    pub fn commit_nodes(mut self) -> Result<()> {
+    pub fn apply_edits(mut self) -> Result<()> {
         self.allocated.clear();
         for OpenNode { addr, depth, content: RecordsAndChildren { records, children } } in
             std::mem::take(&mut self.nodes)

@@ -131,7 +131,7 @@ fn insert_below<R: Btree2Record, E: From<Error>>(
     (prefilter, compare): (&impl Fn(&[u8]) -> Ordering, &mut impl FnMut(&R) -> Result<Ordering, E>),
 ) -> Result<InsertOutcome<R>, E> {
     let mut node = edit.open_node(way)?;
-    let len = node.content.len();
+    let len = node.content.record_count();
     let (index, old) = edit.search_node(&node, prefilter, compare)?;
     if old.is_some() {
         let new = if equal == DuplicatePolicy::Replace { bytes()? } else { None };

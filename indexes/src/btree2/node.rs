@@ -92,7 +92,7 @@ impl RecordsAndChildren {
         RecordsAndChildren { records: geometry.empty_leaf().records, children: Vec::new() }
     }
 
-    pub fn len(&self) -> usize {
+    pub fn record_count(&self) -> usize {
         self.records.len()
     }
 
@@ -109,7 +109,7 @@ impl RecordsAndChildren {
 
     /// Puts a record behind these.
     pub fn push(&mut self, record: &[u8]) {
-        let fits = self.records.insert_bytes(self.len(), record);
+        let fits = self.records.insert_bytes(self.record_count(), record);
         debug_assert!(fits, "records of one tree have one size");
     }
 

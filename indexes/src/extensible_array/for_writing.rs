@@ -176,7 +176,7 @@ impl ExtensibleArray {
         };
         let recent = self.last_block.lock();
         let Some(recent) = &*recent else { return Ok(0) };
-        let Some(slot) = recent.slot_for_writing(index, || self.array.root.flush_parents()) else { return Ok(0) };
+        let Some(slot) = recent.slot_for_writing(index, || self.array.root.flush_parent_ids()) else { return Ok(0) };
         if let Some(proxy) = proxy {
             self.array.metadata.add_dependency(
                 recent.dependency_node(),

@@ -78,7 +78,7 @@ impl ExtensibleArrayGeometry {
     }
 
     /// Super blocks that the index block points to.
-    pub fn super_block_slot_count(&self) -> usize {
+    pub fn stored_super_block_count(&self) -> usize {
         (self.super_blocks - self.direct_super_blocks) as usize
     }
 
@@ -164,7 +164,7 @@ mod tests {
     #[test]
     fn has_the_numbers_of_libhdf5() {
         let g = geometry();
-        assert_eq!((g.direct_data_block_count(), g.super_block_slot_count(), g.block_offset_size()), (6, 25, 4));
+        assert_eq!((g.direct_data_block_count(), g.stored_super_block_count(), g.block_offset_size()), (6, 25, 4));
         let shape: Vec<_> = (0..6)
             .map(|u| (g.data_block_count(u), g.elements_per_data_block(u), g.data_block_elements_before(u)))
             .collect();

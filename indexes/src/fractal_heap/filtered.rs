@@ -35,7 +35,7 @@ impl Record for FilteredDirectBlock {
 impl FractalHeap {
     /// Applies the filters to `bytes`. Returns the result and the mask of the skipped filters.
     pub(super) fn apply_filters(&self, filters: &[FilterSpec], bytes: &[u8]) -> Result<(Vec<u8>, u32)> {
-        self.unfilter.filter(filters, bytes).map_err(|source| Error::Filters { at: self.addr, source })
+        self.unfilter.filter(filters, bytes).map_err(|source| Error::FilterFailed { at: self.addr, source })
     }
 
     /// The direct block at a place.

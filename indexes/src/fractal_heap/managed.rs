@@ -126,7 +126,7 @@ impl FractalHeap {
     /// do not exist.
     pub(super) fn compute_free_space(&self, header: &FractalHeapHeader, taken: &[(u64, u64)]) -> Result<()> {
         let mut sections = self.space.lock();
-        let waiting = sections.removed_ranges();
+        let waiting = sections.unreclaimed_ranges();
         let mut learned = Vec::new();
         self.for_each_block(header, &mut |block| learned.push(block))?;
         for block in learned.into_iter().filter(|block| block.slot.size > 0) {

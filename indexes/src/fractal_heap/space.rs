@@ -12,9 +12,9 @@ use parking_lot::{Mutex, MutexGuard};
 /// The first change gives up the heap's own list of free space. Free is everything that no object takes, and the index
 /// of the objects lists them.
 #[derive(Debug, Default)]
-pub struct HeapFreeSpace(Mutex<HeapSections>);
+pub struct FractalHeapFreeSpace(Mutex<HeapSections>);
 
-impl HeapFreeSpace {
+impl FractalHeapFreeSpace {
     pub(super) fn lock(&self) -> MutexGuard<'_, HeapSections> {
         self.0.lock()
     }
@@ -130,7 +130,7 @@ impl HeapSections {
     }
 
     /// Whether removed objects are still in the file.
-    pub fn has_removed_objects(&self) -> bool {
+    pub fn has_unreclaimed_objects(&self) -> bool {
         !self.removed.is_empty() || !self.removed_huge.is_empty()
     }
 
@@ -146,7 +146,7 @@ impl HeapSections {
     }
 
     /// The space of removed objects that are still in the file.
-    pub fn removed_ranges(&self) -> Vec<(u64, u64)> {
+    pub fn unreclaimed_ranges(&self) -> Vec<(u64, u64)> {
         self.removed.iter().map(|(_, offset, len)| (*offset, *len)).collect()
     }
 

@@ -83,7 +83,7 @@ impl SymbolTable {
     ///
     /// # Errors
     /// If a structure cannot be read, or there is no room.
-    pub fn insert_link(
+    pub fn insert_link_known_absent(
         &self,
         name: &Name,
         target: &SymbolTarget,

@@ -63,7 +63,7 @@ fn thousands_of_names_are_found_and_removed() {
     let mut links = BTreeMap::new();
     for number in 0..3000 {
         let name: Name = format!("name {}", number * 7919 % 3000).into();
-        table.insert_link(&name, &target(number), None, &[]).unwrap();
+        table.insert_link_known_absent(&name, &target(number), None, &[]).unwrap();
         links.insert(name, number);
     }
     check(&table, &links);
@@ -77,7 +77,7 @@ fn thousands_of_names_are_found_and_removed() {
         }
         assert_eq!(table.remove_link(&names[0]).unwrap(), None);
         cache.flush(FlushScope::All).unwrap();
-        names.iter().for_each(|name| table.insert_link(name, &target(links[name]), None, &[]).unwrap());
+        names.iter().for_each(|name| table.insert_link_known_absent(name, &target(links[name]), None, &[]).unwrap());
         cache.flush(FlushScope::All).unwrap();
         check(&table, &links);
     }
@@ -100,7 +100,7 @@ fn a_heap_whose_writer_died_is_not_larger_than_before() {
     let mut links = BTreeMap::new();
     for number in 0..200 {
         let name: Name = format!("name {number}").into();
-        table.insert_link(&name, &target(1), None, &[]).unwrap();
+        table.insert_link_known_absent(&name, &target(1), None, &[]).unwrap();
         links.insert(name, 1);
         open.flush(FlushScope::All).unwrap();
         open = cache_from(&storage, open.space().allocated_end());
@@ -118,7 +118,7 @@ fn a_heap_that_is_put_away_has_no_room_at_its_end_and_lists_the_rest() {
     let mut links = BTreeMap::new();
     for number in 0..300 {
         let name: Name = format!("name {number:08}").into();
-        table.insert_link(&name, &target(1), None, &[]).unwrap();
+        table.insert_link_known_absent(&name, &target(1), None, &[]).unwrap();
         links.insert(name, 1);
     }
     for number in 0..10 {
@@ -134,10 +134,10 @@ fn a_heap_that_is_put_away_has_no_room_at_its_end_and_lists_the_rest() {
     let table = reopened(cache.clone(), &table);
     check(&table, &links);
     let names = table.name_heap().unwrap();
-    assert_eq!((names.segment_bytes(), names.free_bytes()), (8 + 16 * 300, 16 * 10));
+    assert_eq!((names.segment_bytes(), names.listed_free_bytes()), (8 + 16 * 300, 16 * 10));
     let size = names.segment_bytes();
     for number in 0..10 {
-        table.insert_link(&format!("NAME {number:08}").into(), &target(1), None, &[]).unwrap();
+        table.insert_link_known_absent(&format!("NAME {number:08}").into(), &target(1), None, &[]).unwrap();
     }
     assert_eq!(table.name_heap().unwrap().segment_bytes(), size);
 }
@@ -150,7 +150,7 @@ fn a_packed_table_is_whole_before_and_after_it_leads_to_the_copies() {
     let mut links = BTreeMap::new();
     for number in 0..3000 {
         let name: Name = format!("name {}", number * 7919 % 3001).into();
-        table.insert_link(&name, &target(number), None, &[]).unwrap();
+        table.insert_link_known_absent(&name, &target(number), None, &[]).unwrap();
         links.insert(name, number);
         if number % 100 == 0 {
             cache.flush(FlushScope::All).unwrap();
@@ -211,7 +211,7 @@ proptest! {
                 Step::Insert(number, len) => {
                     let name: Name = format!("{}{}", number % 97, "n".repeat(len)).into();
                     if let std::collections::btree_map::Entry::Vacant(entry) = links.entry(name.clone()) {
-                        table.insert_link(&name, &target(number), None, &[]).unwrap();
+                        table.insert_link_known_absent(&name, &target(number), None, &[]).unwrap();
                         entry.insert(number);
                     }
                 }
@@ -312,7 +312,7 @@ proptest! {
                 let made = (number % 3 > 0).then(|| objects.create(len, object.clone()).unwrap());
                 let target = made.as_ref().map_or(target(0), |made| SymbolTarget::Hard(made.addr()));
                 let before = made.as_ref().map(|made| (made as &dyn DependencyNode, DependencyKind::Link));
-                table.insert_link(&name, &target, None, before.as_slice()).unwrap();
+                table.insert_link_known_absent(&name, &target, None, before.as_slice()).unwrap();
                 new.insert(name, target);
             }
             open.flush(FlushScope::All).unwrap();

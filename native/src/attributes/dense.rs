@@ -229,7 +229,7 @@ impl DenseAttributes {
     ///
     /// # Errors
     /// If a structure cannot be read, or there is no room.
-    pub fn insert_or_replace(
+    pub fn insert_or_replace_attribute(
         &self,
         (session, header): (&NativeSession, &CachedHeader),
         name: &Name,

@@ -104,7 +104,7 @@ impl NativeSession {
         }
         if let Some(dense) = dense {
             dense.add_flush_parent(header)?;
-            dense.insert_or_replace(
+            dense.insert_or_replace_attribute(
                 (self, header),
                 &message.name,
                 &AttributeSource::Message(message),
@@ -162,10 +162,16 @@ impl NativeSession {
                 None => AttributeSource::Message(old),
             };
             let position = position_of(*creation_order, &mut info)?;
-            dense.insert_or_replace((self, header), &old.name, &source, position, &[])?;
+            dense.insert_or_replace_attribute((self, header), &old.name, &source, position, &[])?;
         }
         let position = position_of(position, &mut info)?;
-        dense.insert_or_replace((self, header), &message.name, &AttributeSource::Message(message), position, before)?;
+        dense.insert_or_replace_attribute(
+            (self, header),
+            &message.name,
+            &AttributeSource::Message(message),
+            position,
+            before,
+        )?;
         header.remove_type_and_set_message(MessageType::ATTRIBUTE, encode_info_message(header, &info)?)?;
         dense.add_flush_parent(header)
     }

@@ -68,7 +68,7 @@ impl NativeDataset {
         row.runs.iter().try_for_each(|(range, proxy)| {
             let begin = first.with_index(axis, at.saturating_add(range.start as u64));
             let places = row.places.get(range.clone()).unwrap_or_default();
-            state.layout.set_chunks_along_axis(&begin, axis, places, proxy.as_ref())
+            state.layout.set_entries_along_axis(&begin, axis, places, proxy.as_ref())
         })
     }
 
@@ -83,7 +83,7 @@ impl NativeDataset {
         for (range, proxy) in &stored.runs {
             for addr in stored.places.get(range.clone()).unwrap_or_default() {
                 let Some(coord) = coords.next() else { return Ok(()) };
-                state.layout.set_chunk(
+                state.layout.set_chunk_entry(
                     &coord,
                     ChunkIndexEntry { addr: *addr, stored_size: 0, filter_mask: 0 },
                     proxy.as_ref(),

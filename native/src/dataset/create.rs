@@ -72,7 +72,7 @@ pub(crate) fn create_dataset(
         // The extent and the checksum change together: beside each other, one short store changes both.
         _ if can_grow => {
             messages.rotate_left(1);
-            ReservedHeaderSpace::BeforeLast(DATASET_ROOM_BYTES)
+            ReservedHeaderSpace::BeforeLastMessage(DATASET_ROOM_BYTES)
         }
         _ => ReservedHeaderSpace::AtEnd(DATASET_ROOM_BYTES),
     };

@@ -183,7 +183,7 @@ impl DatasetRegistry {
     ///
     /// # Errors
     /// If the header or the index of a dataset cannot be read or changed.
-    pub fn free_preallocated_chunks(&self, headers: &ObjectHeaders) -> Result<bool> {
+    pub fn free_unused_preallocated_chunks(&self, headers: &ObjectHeaders) -> Result<bool> {
         let mut ready = self.preallocated.lock();
         let mut any = false;
         while let Some((addr, rows)) = ready.iter().next() {

@@ -61,7 +61,7 @@ impl NativeDataset {
         else {
             return Ok(());
         };
-        state.layout.for_each_chunk_with_unpublished(state.spec.dataspace.rank(), &mut |coord, element| {
+        state.layout.for_each_chunk_with_uncounted(state.spec.dataspace.rank(), &mut |coord, element| {
             let begins = coord.scaled().iter().zip(grid.chunk_dims()).map(|(at, size)| at.saturating_mul(*size));
             let is_outside = begins.zip(dims).any(|(begin, end)| begin >= *end);
             !is_outside || each(self.stored_chunk(state, &coord, element))
@@ -112,7 +112,7 @@ impl NativeDataset {
             let (found, mut dropped) = (outside.len(), 0);
             let operation = cache.begin_atomic_change();
             for chunk in outside {
-                if let (Some(offset), true) = (chunk.file_offset, state.layout.remove_chunk(&chunk.coord)?) {
+                if let (Some(offset), true) = (chunk.file_offset, state.layout.remove_chunk_entry(&chunk.coord)?) {
                     cache.free_raw(Some(Owner::new(self.shared.header_addr)), Addr::new(offset), chunk.size);
                     dropped += 1;
                 }

@@ -154,7 +154,7 @@ impl ExternalRawFiles {
     ///
     /// # Errors
     /// [`Error::ExternalRawFile`] if a file cannot be written, or if the files have no room for all elements;
-    /// [`Error::RawFileIsHdf5`] if a process writes one of them as an HDF5 file.
+    /// [`Error::RawFileIsLiveHdf5`] if a process writes one of them as an HDF5 file.
     pub fn write(&self, at: u64, bytes: &[u8]) -> Result<()> {
         self.for_each_file_range(at, bytes.len(), true, |file, start, range| file.write_at(&bytes[range], start))
     }
@@ -165,7 +165,7 @@ fn refuse_live_hdf5(name: &Path, path: &Path, file: &FileStorage) -> Result<()> 
     match locate_superblock(file) {
         Err(h5live_swmr::Error::NotHdf5) => Ok(()),
         _ => match ReplacementLock::acquire_if_exists(path) {
-            Err(source) => Err(Error::RawFileIsHdf5 { file: name.to_owned(), source }),
+            Err(source) => Err(Error::RawFileIsLiveHdf5 { file: name.to_owned(), source }),
             Ok(_) => Ok(()),
         },
     }

@@ -110,7 +110,7 @@ impl IndexAddrSlot for LayoutRoot {
         }
     }
 
-    fn flush_parents(&self) -> [Option<EntryId>; 2] {
+    fn flush_parent_ids(&self) -> [Option<EntryId>; 2] {
         Self::PARENT_MESSAGES.map(|kind| self.parents.chunk_node_of(kind).map(DependencyNode::id))
     }
 
@@ -289,12 +289,17 @@ impl NativeLayout {
     /// Whether any of `count` chunks is stored: `first`, and those that follow it along the dimension `axis`.
     pub fn has_any_chunk_along_axis(&self, first: &ChunkCoord, axis: usize, count: u64) -> Result<bool> {
         match self {
-            NativeLayout::Chunked(index, ..) => Ok(index.has_any_along_axis(first, axis, count)?),
+            NativeLayout::Chunked(index, ..) => Ok(index.has_any_chunk_along_axis(first, axis, count)?),
             _ => Ok(self.locate_chunk(first)?.is_some()),
         }
     }
 
-    pub fn set_chunk(&self, coord: &ChunkCoord, entry: ChunkIndexEntry, proxy: Option<&ChunkProxy>) -> Result<()> {
+    pub fn set_chunk_entry(
+        &self,
+        coord: &ChunkCoord,
+        entry: ChunkIndexEntry,
+        proxy: Option<&ChunkProxy>,
+    ) -> Result<()> {
         match self {
             NativeLayout::Compact(_) | NativeLayout::External(_) => Ok(()),
             NativeLayout::Virtual => self.check_not_virtual(),
@@ -318,8 +323,8 @@ impl NativeLayout {
         }
     }
 
-    /// As [`set_chunk`](Self::set_chunk), and returns the previous entry.
-    pub fn replace_chunk(
+    /// As [`set_chunk_entry`](Self::set_chunk_entry), and returns the previous entry.
+    pub fn replace_chunk_entry(
         &self,
         coord: &ChunkCoord,
         entry: ChunkIndexEntry,
@@ -329,7 +334,7 @@ impl NativeLayout {
             return Ok(index.replace_chunk_entry(coord, entry, proxy)?);
         }
         let old = self.locate_chunk(coord)?;
-        self.set_chunk(coord, entry, proxy)?;
+        self.set_chunk_entry(coord, entry, proxy)?;
         Ok(old)
     }
 
@@ -338,8 +343,8 @@ impl NativeLayout {
         matches!(self, NativeLayout::Chunked(index, ..) if index.allows_shared_proxy())
     }
 
-    /// As [`set_chunk`](Self::set_chunk), for chunks without filters that follow each other along a dimension.
-    pub fn set_chunks_along_axis(
+    /// As [`set_chunk_entry`](Self::set_chunk_entry), for chunks without filters that follow each other along a dimension.
+    pub fn set_entries_along_axis(
         &self,
         first: &ChunkCoord,
         axis: usize,
@@ -347,16 +352,18 @@ impl NativeLayout {
         proxy: Option<&ChunkProxy>,
     ) -> Result<()> {
         match self {
-            NativeLayout::Chunked(index, ..) => Ok(index.set_entries_along_axis(first, axis, chunk_addrs, proxy)?),
+            NativeLayout::Chunked(index, ..) => {
+                Ok(index.set_unfiltered_entries_along_axis(first, axis, chunk_addrs, proxy)?)
+            }
             _ => Err(unsupported_error("a row of chunks where there is no index")),
         }
     }
 
     /// Forgets where a chunk is stored; `false` if the storage has no way to be without it.
-    pub fn remove_chunk(&self, coord: &ChunkCoord) -> Result<bool> {
+    pub fn remove_chunk_entry(&self, coord: &ChunkCoord) -> Result<bool> {
         match self {
             NativeLayout::Single(..) => {
-                self.set_chunk(coord, ChunkIndexEntry::default(), None)?;
+                self.set_chunk_entry(coord, ChunkIndexEntry::default(), None)?;
                 Ok(true)
             }
             NativeLayout::Chunked(index, ..) => Ok(index.remove_chunk_entry(coord)?.is_some()),
@@ -384,7 +391,7 @@ impl NativeLayout {
     /// Whether the index counts its blocks wrong; with `repair`, it does not afterwards.
     pub fn find_or_fix_block_count_errors(&self, repair: bool) -> Result<bool> {
         match self {
-            NativeLayout::Chunked(index, ..) => Ok(index.find_or_fix_block_counts(repair)?),
+            NativeLayout::Chunked(index, ..) => Ok(index.find_or_fix_block_count_errors(repair)?),
             _ => Ok(false),
         }
     }
@@ -414,13 +421,13 @@ impl NativeLayout {
     }
 
     /// As [`for_each_chunk`](Self::for_each_chunk), also with chunks that a writer that died did not come to count.
-    pub fn for_each_chunk_with_unpublished(
+    pub fn for_each_chunk_with_uncounted(
         &self,
         rank: usize,
         each: &mut dyn FnMut(ChunkCoord, ChunkIndexEntry) -> bool,
     ) -> Result<()> {
         match self {
-            NativeLayout::Chunked(index, ..) => Ok(index.for_each_chunk_with_unpublished(each)?),
+            NativeLayout::Chunked(index, ..) => Ok(index.for_each_chunk_with_uncounted(each)?),
             _ => self.for_each_chunk(rank, each),
         }
     }

@@ -44,7 +44,12 @@ pub(crate) struct PreallocatedAppendRows {
 impl SequentialAppends {
     /// Counts an append into `coord` that makes the dataset grow along `axis`. Returns the number of rows of chunks, each of
     /// `row_width` chunks, that came one after the other and whole: the extent held none of a row before all of it was there.
-    pub fn count_consecutive_rows(found: &mut Option<Self>, axis: usize, coord: &ChunkCoord, row_width: u64) -> u64 {
+    pub fn record_append_and_count_rows(
+        found: &mut Option<Self>,
+        axis: usize,
+        coord: &ChunkCoord,
+        row_width: u64,
+    ) -> u64 {
         let index = |coord: &ChunkCoord| coord.scaled().get(axis).copied();
         let before = found.take().filter(|row| row.axis == axis);
         let (number, chunks_in_row) = match before.as_ref().map(|row| (row, index(&row.last_chunk))) {
@@ -64,7 +69,7 @@ impl SequentialAppends {
 impl PreallocatedAppendRows {
     /// Plans the wanted number of rows of chunks, from that of `from` on: not more than the dataset can have, none of
     /// which a chunk is stored already, and not more than `max_chunks` chunks. A row is as wide as `dims`.
-    pub fn plan_chunks(
+    pub fn plan_chunk_rows(
         state: &DatasetState,
         (axis, dims): (usize, &[u64]),
         from: &ChunkCoord,
@@ -123,10 +128,10 @@ impl PreallocatedAppendRows {
     }
 
     pub fn chunk_count(&self) -> u64 {
-        self.row_count().saturating_mul(self.row_chunks.iter().product())
+        self.chunk_row_count().saturating_mul(self.row_chunks.iter().product())
     }
 
-    pub fn row_count(&self) -> u64 {
+    pub fn chunk_row_count(&self) -> u64 {
         let rows = self.index_range();
         rows.end - rows.start
     }
@@ -172,7 +177,7 @@ impl PreallocatedAppendRows {
         let (owner, _operation) = (Owner::new(owner), cache.begin_atomic_change());
         for coord in self.index_range().skip_while(|at| *at < used).flat_map(|at| self.chunks_of_row(at)) {
             let Some(element) = self.layout.locate_chunk(&coord)? else { continue };
-            self.layout.remove_chunk(&coord)?;
+            self.layout.remove_chunk_entry(&coord)?;
             cache.free_raw(Some(owner), element.addr, self.chunk_bytes);
         }
         Ok(used < self.end_index)

@@ -108,7 +108,7 @@ impl NativeDataset {
         (axis, dims): (usize, &[u64]),
     ) -> Result<Option<PreallocatedAppendRows>> {
         let chunk = state.spec.chunk_dims_or_extent().unwrap_or_default();
-        let number = SequentialAppends::count_consecutive_rows(row, axis, coord, row_width(axis, dims, chunk));
+        let number = SequentialAppends::record_append_and_count_rows(row, axis, coord, row_width(axis, dims, chunk));
         let is_plain = matches!(state.layout, NativeLayout::Chunked(_, _, ChunkEntryFormat::Unfiltered))
             && state.layout.can_move_chunks();
         let size = state.spec.chunk_bytes_or_total().filter(|size| (1..=MAX_PREALLOCATED_CHUNK_BYTES).contains(size));
@@ -119,7 +119,7 @@ impl NativeDataset {
         let wanted =
             (number / APPENDS_PER_PREALLOCATED_CHUNK).clamp(*PREALLOCATED_CHUNKS.start(), *PREALLOCATED_CHUNKS.end());
         let max_chunks = (MAX_PREALLOCATED_BYTES as u64 / size).min(MAX_CHUNKS_AT_ONCE);
-        PreallocatedAppendRows::plan_chunks(state, (axis, dims), coord, (wanted, max_chunks, size))
+        PreallocatedAppendRows::plan_chunk_rows(state, (axis, dims), coord, (wanted, max_chunks, size))
     }
 
     /// Stores chunks with fill values, and enters them into the index. Returns the address of the first one. `None` if
@@ -137,7 +137,7 @@ impl NativeDataset {
             true => self.index_chunk_row(state, (&ready.first_chunk, ready.axis), &stored),
             false => self.index_chunks(state, ready.chunks(), &stored),
         };
-        let number = row.as_ref().map_or(0, |row| row.append_count).saturating_add(ready.row_count());
+        let number = row.as_ref().map_or(0, |row| row.append_count).saturating_add(ready.chunk_row_count());
         let last_chunk = ready.first_chunk.with_index(ready.axis, ready.end_index - 1);
         let chunks_in_row = u64::MAX;
         *row = Some(SequentialAppends { axis: ready.axis, last_chunk, append_count: number, chunks_in_row });

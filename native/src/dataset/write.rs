@@ -108,8 +108,8 @@ impl NativeDataset {
         let size = if filtered { bytes.len() as u64 } else { 0 };
         let element = ChunkIndexEntry { addr, stored_size: size, filter_mask };
         if !moves {
-            state.layout.set_chunk(coord, element, proxy.as_ref())?;
-        } else if let Some(old) = state.layout.replace_chunk(coord, element, proxy.as_ref())? {
+            state.layout.set_chunk_entry(coord, element, proxy.as_ref())?;
+        } else if let Some(old) = state.layout.replace_chunk_entry(coord, element, proxy.as_ref())? {
             let size = if filtered { old.stored_size } else { bytes.len() as u64 };
             cache.free_raw(Some(owner), old.addr, size);
         }
@@ -302,7 +302,11 @@ impl NativeDataset {
         if let Some(proxy) = &proxy {
             self.add_heap_dependency(state, proxy)?;
         }
-        state.layout.set_chunk(coord, ChunkIndexEntry { addr, stored_size: 0, filter_mask: 0 }, proxy.as_ref())?;
+        state.layout.set_chunk_entry(
+            coord,
+            ChunkIndexEntry { addr, stored_size: 0, filter_mask: 0 },
+            proxy.as_ref(),
+        )?;
         drop(operation);
         Ok(cache.flush_over_budget()?)
     }

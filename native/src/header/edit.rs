@@ -22,7 +22,7 @@ pub enum ReservedHeaderSpace {
     /// This many.
     AtEnd(usize),
     /// This many, before the last message.
-    BeforeLast(usize),
+    BeforeLastMessage(usize),
     /// As many as make all messages take this many.
     UpToTotal(usize),
 }
@@ -59,7 +59,7 @@ impl CachedHeader {
             message.body.resize(message.body.len().next_multiple_of(sizes.alignment_bytes));
         }
         let unused = match room {
-            ReservedHeaderSpace::AtEnd(len) | ReservedHeaderSpace::BeforeLast(len) => {
+            ReservedHeaderSpace::AtEnd(len) | ReservedHeaderSpace::BeforeLastMessage(len) => {
                 len.next_multiple_of(sizes.alignment_bytes)
             }
             ReservedHeaderSpace::UpToTotal(len) => {
@@ -81,7 +81,7 @@ impl CachedHeader {
             };
             unused += (prefix.first_chunk_len().next_multiple_of(HEADER_ALIGNMENT) - prefix.first_chunk_len()) as usize;
         }
-        let last = usize::from(matches!(room, ReservedHeaderSpace::BeforeLast(_)));
+        let last = usize::from(matches!(room, ReservedHeaderSpace::BeforeLastMessage(_)));
         messages.insert(messages.len().saturating_sub(last), RawMessage::unused(unused));
         prefix.version_1_message_count = u16::try_from(messages.len()).unwrap_or(u16::MAX);
         let addr = cache.space().alloc(prefix.first_chunk_len(), SpaceKind::Metadata)?;

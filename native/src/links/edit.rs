@@ -42,7 +42,7 @@ fn insert_symbol(
         Some(target) => target.get_message::<SymbolTableMessage>()?.map(|message| (message.btree, message.heap)),
         None => None,
     };
-    Ok(table.insert_link(name, &leads_to, group, before)?)
+    Ok(table.insert_link_known_absent(name, &leads_to, group, before)?)
 }
 
 /// What is written before a link to a new object.

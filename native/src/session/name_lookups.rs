@@ -124,7 +124,7 @@ impl NameLookups {
         name_of: impl Fn(&T) -> &Name,
         mut list_after: impl FnMut(Option<&Name>, &mut dyn FnMut(T) -> bool) -> Result<bool>,
     ) -> Result<Vec<T>> {
-        let (mut all, mut limit, mut parts) = (Vec::new(), AdaptiveBatchLimit::new(), 0);
+        let (mut all, mut limit, mut parts) = (Vec::new(), AdaptiveBatchLimit::unlimited(), 0);
         loop {
             let after = all.last().map(|last| name_of(last).clone());
             let (part, is_ended) = self.retry.retry(|| {

@@ -16,7 +16,7 @@ impl NativeSession {
     /// If a structure cannot be read.
     pub fn reclaim_heap_space(&self) -> Result<bool> {
         let _operation = self.cache.begin_atomic_change();
-        Ok(self.global_heap.reclaim_removed() | self.heaps.reclaim_freed_space()?)
+        Ok(self.global_heap.reclaim_removed_objects() | self.heaps.reclaim_freed_space()?)
     }
 
     /// Where the file would end if nothing in it were free.

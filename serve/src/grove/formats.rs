@@ -87,7 +87,7 @@ fn tiff_entry(file: &mut Vec<u8>, tag: u16, kind: u16, value: u32) {
 
 /// A TIFF file of grey pixels, uncompressed. Dimensions before the last two are pages.
 pub(super) fn tiff(number: &NumberType, for_javascript: bool, dims: &[u64], bytes: &[u8]) -> Result<Vec<u8>, Fault> {
-    let (size, order) = number.size_and_byte_order(for_javascript);
+    let (size, order) = number.number_size_and_byte_order(for_javascript);
     let sample_format = match number.kind {
         NumberKind::Unsigned | NumberKind::Bool => 1,
         NumberKind::Signed => 2,

@@ -82,7 +82,7 @@ impl NumberType {
 
     /// The name of numpy's type of the bytes that [`NumberType::read`] reads.
     pub fn dtype(&self, for_javascript: bool) -> String {
-        let (size, order) = self.size_and_byte_order(for_javascript);
+        let (size, order) = self.number_size_and_byte_order(for_javascript);
         let (letter, size) = match self.kind {
             NumberKind::Signed => ('i', size),
             NumberKind::Unsigned => ('u', size),
@@ -99,7 +99,7 @@ impl NumberType {
     }
 
     /// Size (bytes) and order of the numbers that are read.
-    pub fn size_and_byte_order(&self, for_javascript: bool) -> (u64, ByteOrder) {
+    pub fn number_size_and_byte_order(&self, for_javascript: bool) -> (u64, ByteOrder) {
         let size = match self.kind {
             NumberKind::Float | NumberKind::Complex if for_javascript || !self.is_plain => self.size.clamp(4, 8),
             _ => self.size,
@@ -119,7 +119,7 @@ impl NumberType {
         let parts = if self.kind == NumberKind::Complex { 2 } else { 1 };
         self.dims
             .iter()
-            .fold(parts * self.size_and_byte_order(for_javascript).0, |bytes, dim| bytes.saturating_mul(*dim))
+            .fold(parts * self.number_size_and_byte_order(for_javascript).0, |bytes, dim| bytes.saturating_mul(*dim))
     }
 
     /// Reads numbers: `for_javascript` for what arrays of JavaScript take, which is little-endian and has no floats of 16 or 128 bits.
@@ -127,7 +127,7 @@ impl NumberType {
     /// # Errors
     /// If they cannot be read, or JavaScript has no such numbers.
     pub fn read(&self, dataset: &Dataset, selected: &Selected, for_javascript: bool) -> Result<Vec<u8>, ReadFault> {
-        let (size, order) = self.size_and_byte_order(for_javascript);
+        let (size, order) = self.number_size_and_byte_order(for_javascript);
         if self.is_plain && size == self.size {
             let mut bytes = dataset.read_raw(selected)?;
             if order != self.order {
@@ -181,7 +181,7 @@ pub(super) enum Number {
 impl NumberType {
     /// The numbers in bytes that were read in the form that JavaScript takes.
     pub(super) fn numbers<'a>(&self, bytes: &'a [u8]) -> impl Iterator<Item = Number> + use<'a> {
-        let (size, kind) = (self.size_and_byte_order(true).0 as usize, self.kind);
+        let (size, kind) = (self.number_size_and_byte_order(true).0 as usize, self.kind);
         bytes.chunks_exact(size).map(move |bytes| {
             let mut wide = [0; 8];
             wide[..size.min(8)].copy_from_slice(&bytes[..size.min(8)]);

@@ -198,7 +198,7 @@ pub(super) fn list(
         json.push_member_raw_json("attributes", &below_text(domain, call, group, (&paging, &form), limits)?);
     } else {
         let times = ObjectTimes::of(domain, object)?;
-        let entries = paging.page_attributes(ordered(call, object, &times)?, |(name, _)| name)?.into_iter();
+        let entries = paging.page_then_filter(ordered(call, object, &times)?, |(name, _)| name)?.into_iter();
         let entries = entries.map(|(name, attribute)| {
             let href = call.href(&format!("{own}/attributes/{name}"));
             listed(domain, &attribute, &times, &form, Some(href))

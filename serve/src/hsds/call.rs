@@ -77,7 +77,7 @@ impl Call {
         self.domain.as_deref()
     }
 
-    pub fn id(&self) -> Result<&str, Fault> {
+    pub fn object_id(&self) -> Result<&str, Fault> {
         self.id.as_deref().ok_or_else(|| bad_request("Missing id"))
     }
 
@@ -125,7 +125,7 @@ impl Call {
     }
 
     /// Addresses of what belongs to an answer.
-    pub fn hrefs(&self, all: &[(&str, &str)]) -> Json {
-        all.iter().map(|(rel, path)| serde_json::json!({ "rel": rel, "href": self.href(path) })).collect()
+    pub fn hrefs(&self, rels_and_paths: &[(&str, &str)]) -> Json {
+        rels_and_paths.iter().map(|(rel, path)| serde_json::json!({ "rel": rel, "href": self.href(path) })).collect()
     }
 }

@@ -71,7 +71,7 @@ pub(super) fn domain(state: &AppState, call: &Call) -> Result<Answer, Fault> {
     }
     let facts = facts_of(&place);
     let mut json = json!({
-        "root": opened.ids.root(),
+        "root": opened.ids.format_root_id(),
         "class": "domain",
         "owner": facts.owner.as_deref().unwrap_or(OWNER),
         "created": facts.created.unwrap_or(opened.created),
@@ -99,7 +99,7 @@ fn facts_of(place: &Place) -> DomainFacts {
 
 /// Addresses of what belongs to a domain.
 fn domain_hrefs(call: &Call, domain: &OpenedDomain, name: &str) -> Json {
-    let root = format!("/groups/{}", domain.ids.root());
+    let root = format!("/groups/{}", domain.ids.format_root_id());
     let mut hrefs = call.hrefs(&[
         ("self", "/"),
         ("database", "/datasets"),
@@ -154,7 +154,7 @@ fn class_of(object: &Object) -> &'static str {
 
 /// The objects of a file, each once, by their identities.
 fn identities(state: &AppState, domain: &OpenedDomain) -> Result<Vec<(ObjectKind, String)>, Fault> {
-    let mut all = vec![(ObjectKind::Group, domain.ids.root())];
+    let mut all = vec![(ObjectKind::Group, domain.ids.format_root_id())];
     for item in domain.file().root().walk().skip(1) {
         let WalkItem::Object(object) = item? else { continue };
         if let Some(id) = domain.ids.format_id_of(&object) {
@@ -198,9 +198,9 @@ fn set_counts(
 /// `GET /groups`, `/datasets` and `/datatypes`: the identities of all but the root group.
 pub(super) fn list_objects(state: &AppState, call: &Call, kind: ObjectKind) -> Result<Answer, Fault> {
     let domain = OpenedDomain::open_for_call(state, call)?;
-    let root = domain.ids.root();
+    let root = domain.ids.format_root_id();
     let all = identities(state, &domain)?.into_iter().filter(|(of, id)| *of == kind && *id != root);
-    let ids = Paging::of(call)?.page_links(all.map(|(_, id)| id).collect(), |id| id)?;
+    let ids = Paging::of(call)?.filter_then_page(all.map(|(_, id)| id).collect(), |id| id)?;
     let name = super::object_ids::collection_name(kind);
     let hrefs = call.hrefs(&[("self", &*format!("/{name}")), ("root", &format!("/groups/{root}")), ("home", "/")]);
     Ok(domain.json_answer(json!({ name: ids, "hrefs": hrefs }).to_string()))
@@ -333,7 +333,7 @@ pub(super) fn acls(state: &AppState, call: &Call) -> Result<Answer, Fault> {
     if let (false, Ok(domain), Some(hrefs)) =
         (facts.is_folder, OpenedDomain::open_for_call(state, call), hrefs.as_array_mut())
     {
-        hrefs.push(json!({ "rel": "root", "href": call.href(&format!("/groups/{}", domain.ids.root())) }));
+        hrefs.push(json!({ "rel": "root", "href": call.href(&format!("/groups/{}", domain.ids.format_root_id())) }));
     }
     let Some(user) = call.id.as_deref() else {
         let acls: Vec<_> = acls.into_iter().map(with_name).collect();

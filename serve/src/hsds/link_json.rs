@@ -145,14 +145,14 @@ fn times_of(domain: &OpenedDomain, group: &Group) -> Result<ObjectTimes, Fault> 
 
 /// `GET /groups/ID/links`.
 pub(super) fn list(domain: &OpenedDomain, call: &Call, limits: &ServerLimits) -> Result<String, Fault> {
-    let id = call.id()?;
+    let id = call.object_id()?;
     let (group, paging) = (domain.group(id)?, Paging::of(call)?);
     let own = format!("/groups/{id}");
     let mut json = JsonMembers::default();
     if call.flag("follow_links") {
         json.push_member_raw_json("links", &below_text(domain, call, &group, &paging, limits)?);
     } else {
-        let links = paging.page_links(links_of(domain, &group, call.flag("CreateOrder"))?, |link| &link.title)?;
+        let links = paging.filter_then_page(links_of(domain, &group, call.flag("CreateOrder"))?, |link| &link.title)?;
         let times = times_of(domain, &group)?;
         let listed = links.iter().map(|link| link.listed(Some((call, id)), &times).to_string());
         json.push_member_raw_json("links", &list_text(listed));
@@ -185,7 +185,7 @@ fn below_text(
 
 /// `GET /groups/ID/links/TITLE`.
 pub(super) fn one(domain: &OpenedDomain, call: &Call) -> Result<String, Fault> {
-    let (id, title) = (call.id()?, call.link_or_attribute_name());
+    let (id, title) = (call.object_id()?, call.link_or_attribute_name());
     let group = domain.group(id)?;
     let link = LinksByTitle::new(domain, &group).find(title)?;
     let times = times_of(domain, &group)?;
@@ -211,7 +211,7 @@ pub(super) fn named(domain: &OpenedDomain, call: &Call) -> Result<String, Fault>
         let times = times_of(domain, &group)?;
         let Some(titles) = titles else {
             let links = links_of(domain, &group, call.flag("CreateOrder"))?;
-            let all = Paging::of(call)?.page_links(links, |link| &link.title)?;
+            let all = Paging::of(call)?.filter_then_page(links, |link| &link.title)?;
             return Ok(list_text(all.iter().map(|link| link.listed(None, &times).to_string())));
         };
         let mut links = LinksByTitle::new(domain, &group);

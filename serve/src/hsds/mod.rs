@@ -144,8 +144,8 @@ async fn respond(
         Ok(answer) => answer.into_conditional_response(&head.headers),
         // HSDS has one status for all requests that make no sense.
         Err(fault) if fault.status == StatusCode::UNPROCESSABLE_ENTITY => {
-            state.redact_server_paths(Fault { status: StatusCode::BAD_REQUEST, ..fault }).into_response()
+            state.redact_served_paths(Fault { status: StatusCode::BAD_REQUEST, ..fault }).into_response()
         }
-        Err(fault) => state.redact_server_paths(fault).into_response(),
+        Err(fault) => state.redact_served_paths(fault).into_response(),
     }
 }

@@ -20,7 +20,7 @@ pub(super) fn named_entries(call: &Call, names: &str, objects: &str) -> Result<N
     let given: Option<Vec<String>> = body.get(names).map(|json| texts(json, names)).transpose()?;
     match (body.get(objects), given) {
         (None, None) => Err(bad_request(format!("expected body to contain one of {names}, {objects} keys"))),
-        (None, given) => Ok(vec![(call.id()?.to_owned(), given)]),
+        (None, given) => Ok(vec![(call.object_id()?.to_owned(), given)]),
         (Some(Json::Object(_)), Some(_)) => {
             Err(bad_request(format!("{names} must not be provided if {objects} is a dict")))
         }

@@ -112,8 +112,8 @@ pub(super) fn dataset_type(state: &AppState, call: &Call) -> Result<Answer, Faul
 }
 
 fn dataset_hrefs(domain: &OpenedDomain, call: &Call, part: &str) -> Result<serde_json::Value, Fault> {
-    let own = format!("/datasets/{}", call.id()?);
-    let root = format!("/groups/{}", domain.ids.root());
+    let own = format!("/datasets/{}", call.object_id()?);
+    let root = format!("/groups/{}", domain.ids.format_root_id());
     Ok(call.hrefs(&[("self", &*format!("{own}/{part}")), ("owner", &own), ("root", &root)]))
 }
 
@@ -134,7 +134,7 @@ pub(super) fn query(state: &AppState, call: &Call) -> Result<Answer, Fault> {
 
 /// The object of an address like `/groups/ID/attributes`.
 fn owner(domain: &OpenedDomain, call: &Call) -> Result<Object, Fault> {
-    let id = call.id()?;
+    let id = call.object_id()?;
     let given = call.path.trim_start_matches('/').split('/').next().unwrap_or_default();
     match collection_name(ClientId::parse(id)?.kind) == given {
         true => domain.object(id),

@@ -107,7 +107,7 @@ impl ObjectIds {
     }
 
     /// The root group.
-    pub fn root(&self) -> String {
+    pub fn format_root_id(&self) -> String {
         self.format_id(ObjectKind::Group, self.root).unwrap_or_default()
     }
 
@@ -166,7 +166,7 @@ mod tests {
     fn identities_come_back() {
         let file = File::in_memory();
         let ids = ObjectIds::new("/a.h5", (1, 2), &file);
-        let root = ClientId::parse(&ids.root()).unwrap();
+        let root = ClientId::parse(&ids.format_root_id()).unwrap();
         assert_eq!(root.low, root.half ^ ROTATION);
         assert!(ids.candidates(root).contains(&file.root().id()));
         for (kind, id) in [

@@ -51,7 +51,7 @@ pub(super) fn object_json(domain: &OpenedDomain, object: &Object, form: ObjectFo
     let times = ObjectTimes::of(domain, object)?;
     let mut json = JsonMembers::default();
     json.push_member("id", domain.ids.format_id_of(object));
-    json.push_member("root", domain.ids.root());
+    json.push_member("root", domain.ids.format_root_id());
     json.push_member("created", times.created);
     json.push_member("lastModified", times.modified);
     json.push_member("attributeCount", attribute_json::attribute_names(object)?.len());
@@ -190,7 +190,7 @@ pub(super) fn answer_json(
     let id = domain.ids.format_id_of(object).unwrap_or_default();
     let own = format!("/{}/{id}", collection_name(kind_of(object)));
     let (attributes, links, value) = (format!("{own}/attributes"), format!("{own}/links"), format!("{own}/value"));
-    let root = format!("/groups/{}", domain.ids.root());
+    let root = format!("/groups/{}", domain.ids.format_root_id());
     let mut all = vec![("self", &*own), ("root", &*root), ("home", "/"), ("attributes", &*attributes)];
     match object {
         Object::Group(_) => all.insert(1, ("links", &links)),

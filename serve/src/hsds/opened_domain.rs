@@ -102,7 +102,7 @@ impl OpenedDomain {
     /// # Errors
     /// If it is not there, or of another kind.
     pub fn requested_object(&self, call: &Call, kind: ObjectKind) -> Result<Object, Fault> {
-        let id = call.id()?;
+        let id = call.object_id()?;
         if ClientId::parse(id)?.kind != kind {
             return Err(bad_request(format!("Invalid id: {id} is none of {}", collection_name(kind))));
         }

@@ -29,7 +29,7 @@ impl<'a> Paging<'a> {
     ///
     /// # Errors
     /// If there is none with the name of the marker.
-    pub fn page_links<T>(&self, mut all: Vec<T>, title: impl Fn(&T) -> &str) -> Result<Vec<T>, Fault> {
+    pub fn filter_then_page<T>(&self, mut all: Vec<T>, title: impl Fn(&T) -> &str) -> Result<Vec<T>, Fault> {
         self.keep_fitting(&mut all, &title);
         self.drop_known(&mut all, &title)?;
         self.cut(&mut all);
@@ -40,7 +40,7 @@ impl<'a> Paging<'a> {
     ///
     /// # Errors
     /// If there is none with the name of the marker.
-    pub fn page_attributes<T>(&self, mut all: Vec<T>, name: impl Fn(&T) -> &str) -> Result<Vec<T>, Fault> {
+    pub fn page_then_filter<T>(&self, mut all: Vec<T>, name: impl Fn(&T) -> &str) -> Result<Vec<T>, Fault> {
         self.drop_known(&mut all, &name)?;
         self.cut(&mut all);
         self.keep_fitting(&mut all, &name);

@@ -265,8 +265,8 @@ impl<'a> ValueRequest<'a> {
     }
 
     fn hrefs(&self) -> Result<Json, Fault> {
-        let own = format!("/datasets/{}", self.call.id()?);
-        let root = format!("/groups/{}", self.domain.ids.root());
+        let own = format!("/datasets/{}", self.call.object_id()?);
+        let root = format!("/groups/{}", self.domain.ids.format_root_id());
         Ok(self.call.hrefs(&[("self", &*self.call.path), ("root", &root), ("home", "/"), ("owner", &own)]))
     }
 }

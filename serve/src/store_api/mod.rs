@@ -59,6 +59,6 @@ async fn respond(state: Arc<AppState>, request: Request, work: Work) -> Response
     });
     match done.await {
         Ok(answer) => answer.into_conditional_response(&head.headers),
-        Err(fault) => state.redact_server_paths(fault).into_response(),
+        Err(fault) => state.redact_served_paths(fault).into_response(),
     }
 }

@@ -62,7 +62,7 @@ pub(super) fn objects(state: &AppState, opened: &OpenedFile, body: &[u8]) -> Res
     {
         next += 1;
         let object = record(state, store, id);
-        let targets = object.links.iter().flatten().filter_map(|link| match link.target {
+        let targets = object.links_if_few.iter().flatten().filter_map(|link| match link.target {
             LinkTarget::Hard(id) => Some(id),
             _ => None,
         });
@@ -99,7 +99,14 @@ fn read_record(store: &dyn Store, id: ObjectId) -> Result<ObjectRecord, ModelErr
         ObjectKindSpec::Group(_) => listed_links(store, id)?,
         _ => Some(Vec::new()),
     };
-    Ok(ObjectRecord { id, failure: None, spec, info, links, attributes: listed_attributes(store, id)? })
+    Ok(ObjectRecord {
+        id,
+        failure: None,
+        spec,
+        info,
+        links_if_few: links,
+        attributes_if_small: listed_attributes(store, id)?,
+    })
 }
 
 /// The links of a group; `None` if they are too many.

@@ -72,7 +72,7 @@ fn objects_come_with_what_belongs_to_them() {
     let found: ObjectsAnswer = decode_message(&answer.body).unwrap();
     assert_eq!(found.objects.len(), 3);
     let data = found.objects.last().unwrap();
-    assert_eq!(data.attributes.as_ref().unwrap()[0].name.as_str(), Some("unit"));
+    assert_eq!(data.attributes_if_small.as_ref().unwrap()[0].name.as_str(), Some("unit"));
     let mut request = LinksRequest { incarnation, group: root, name: Some("g".into()) };
     let links: LinksAnswer = decode_message(&ask("links", encode_message(&mut request).unwrap()).body).unwrap();
     assert_eq!(links.links[0].target, LinkTarget::Hard(found.objects[1].id));

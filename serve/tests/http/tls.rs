@@ -32,12 +32,12 @@ fn a_server_with_tls_listens_everywhere_and_hides_what_is_secret() {
     let folder = tempfile::tempdir().unwrap();
     let mut config = Config::new([folder.path().into()]);
     config.bind = "0.0.0.0:0".parse().unwrap();
-    config.token = Some("secret".into());
-    config.limits.client_time = Duration::from_millis(500);
+    config.fixed_token = Some("secret".into());
+    config.limits.slow_client_timeout = Duration::from_millis(500);
     let tls = TlsConfig::from_pem_files(&data("localhost.pem"), &data("localhost.key.pem"), "localhost:8443");
     config.tls = Some(tls.unwrap());
     let server = Server::start(config).unwrap();
-    assert_eq!(server.url(), "https://localhost:8443/?token=secret");
+    assert_eq!(server.url_with_token(), "https://localhost:8443/?token=secret");
     let at = ([127, 0, 0, 1], server.address().unwrap().port()).into();
     let ask = |target: &str| {
         let connection = ClientConnection::new(Arc::new(client()), "localhost".try_into().unwrap()).unwrap();
@@ -83,7 +83,7 @@ fn served_file() -> (tempfile::TempDir, Server, h5live::File, String) {
     live.start_swmr().unwrap();
     let mut config = Config::new([folder.path().into()]);
     config.bind.set_port(0);
-    config.token = Some("secret".into());
+    config.fixed_token = Some("secret".into());
     let tls = TlsConfig::from_pem_files(&data("localhost.pem"), &data("localhost.key.pem"), "localhost");
     config.tls = Some(tls.unwrap());
     let server = Server::start(config).unwrap();

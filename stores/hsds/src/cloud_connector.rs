@@ -56,7 +56,7 @@ pub(crate) fn place_and_client(
     options: &HsdsCloud,
 ) -> Result<(CloudDomainPlace, ObjectClient), OpenError> {
     let place = CloudDomainPlace::of_domain(at, &options.schema)?;
-    let client = place.bucket_location().client(&options.objects);
+    let client = place.bucket_location().build_client(&options.objects);
     Ok((place, client.map_err(|error| OpenError::Store(error.into()))?))
 }
 
@@ -82,7 +82,8 @@ pub(crate) fn open_folder_engine(
     options: &HsdsCloud,
 ) -> Result<(CloudDomainPlace, BucketEngine), OpenError> {
     let place = CloudDomainPlace::of_domain_or_folder(at, &options.schema)?;
-    let client = place.bucket_location().client(&options.objects).map_err(|error| OpenError::Store(error.into()))?;
+    let client =
+        place.bucket_location().build_client(&options.objects).map_err(|error| OpenError::Store(error.into()))?;
     open_bucket(place, &client, options, Mode::Read)
 }
 

@@ -231,7 +231,7 @@ impl Store for MapTableStore {
         self.inner.refresh(scope_with_tables(scope, &tables, &mut objects))?;
         if scope == ObjectScope::All && !tables.is_empty() {
             // Maps that the writer has deleted.
-            self.tables.write().retain(|_, table| table.is_table_of_map(&*self.inner));
+            self.tables.write().retain(|_, table| table.is_still_table_of_map(&*self.inner));
             tables = self.open_tables(scope);
         }
         tables.iter().try_for_each(|table| table.read_new_rows(&*self.inner))

@@ -26,7 +26,7 @@ pub struct RowChange {
     /// Whether the key gets the value; otherwise it is removed.
     pub is_put: bool,
     /// Whether the key is the null string. The member has no text then.
-    pub has_null_key: bool,
+    pub has_null_string_key: bool,
 }
 
 impl RowChange {
@@ -35,12 +35,12 @@ impl RowChange {
 
     /// The value of the member.
     pub fn to_byte(self) -> u8 {
-        u8::from(self.is_put) | u8::from(self.has_null_key) << 1
+        u8::from(self.is_put) | u8::from(self.has_null_string_key) << 1
     }
 
     /// The change that a value of the member stands for.
     pub fn from_byte(byte: u8) -> Option<Self> {
-        (byte < 4).then_some(RowChange { is_put: byte & 1 != 0, has_null_key: byte & 2 != 0 })
+        (byte < 4).then_some(RowChange { is_put: byte & 1 != 0, has_null_string_key: byte & 2 != 0 })
     }
 }
 

@@ -8,11 +8,11 @@ use crate::table::{BLOBS_AT_ONCE, MapTable, OrderedKey, TableState};
 impl MapTable {
     /// Reads the member `value` of a row into `into`.
     fn read_value(&self, state: &TableState, row: u64, into: &mut [u8]) -> Result<()> {
-        match row.checked_sub(state.stored_row_count) {
+        match row.checked_sub(state.known_stored_row_count) {
             None => self.rows.read_part(row, self.row_layout.value.place.start, into),
             Some(number) => {
                 let start = number as usize * self.row_layout.size + self.row_layout.value.place.start;
-                let value = state.pending.get(start..start + into.len());
+                let value = state.pending_rows.get(start..start + into.len());
                 into.copy_from_slice(value.ok_or(MapTableError::InvalidRow { row, rule: "is not there" })?);
                 Ok(())
             }

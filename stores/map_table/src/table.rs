@@ -43,9 +43,9 @@ pub struct TableState {
     /// The row with the value of each key.
     pub index: BTreeMap<OrderedKey, u64>,
     /// The rows that the store has.
-    pub stored_row_count: u64,
+    pub known_stored_row_count: u64,
     /// Rows that follow those.
-    pub pending: Vec<u8>,
+    pub pending_rows: Vec<u8>,
 }
 
 impl MapTable {
@@ -71,8 +71,8 @@ impl MapTable {
         };
         {
             let state = &mut *opened.state.write();
-            state.stored_row_count = opened.rows.count()?;
-            let end = state.stored_row_count;
+            state.known_stored_row_count = opened.rows.count()?;
+            let end = state.known_stored_row_count;
             opened.read_keys(store, 0, end, &mut |key, row| match row {
                 Some(row) => drop(state.index.insert(key, row)),
                 None => drop(state.index.remove(&key)),
@@ -88,7 +88,7 @@ impl MapTable {
 
     /// Whether some rows are not in the store.
     pub fn is_dirty(&self) -> bool {
-        !self.state.read().pending.is_empty()
+        !self.state.read().pending_rows.is_empty()
     }
 
     /// Whether this session has deleted the map.
@@ -102,7 +102,7 @@ impl MapTable {
     }
 
     /// Whether the table is still that of the map.
-    pub fn is_table_of_map(&self, store: &dyn Store) -> bool {
+    pub fn is_still_table_of_map(&self, store: &dyn Store) -> bool {
         store.kind(self.map).is_ok() && layout::find_table(store, self.map).is_ok_and(|found| found == self.rows.id())
     }
 
@@ -138,7 +138,7 @@ impl MapTable {
         let mut take = |number: usize, row: &[u8], key: &[u8]| {
             let at = first + number as u64;
             let change = self.row_layout.decode_change(row, at)?;
-            let key = if change.has_null_key { MapKey::Null } else { MapKey::Bytes(key) };
+            let key = if change.has_null_string_key { MapKey::Null } else { MapKey::Bytes(key) };
             ordered.clear();
             let encoded = self.spec.check_key(key).and_then(|()| self.key_codec.encode(key, &mut ordered));
             encoded.map_err(|_| MapTableError::InvalidRow { row: at, rule: "has no key of the map's type" })?;
@@ -166,7 +166,7 @@ impl MapTable {
     /// # Errors
     /// As [`MapTable::open`].
     pub fn read_new_rows(&self, store: &dyn Store) -> Result<()> {
-        let (known, end) = (self.state.read().stored_row_count, self.rows.count()?);
+        let (known, end) = (self.state.read().known_stored_row_count, self.rows.count()?);
         if end <= known {
             return Ok(());
         }
@@ -174,14 +174,14 @@ impl MapTable {
         self.read_keys(store, known, end, &mut |key, row| found.push((key, row)))?;
         let state = &mut *self.state.write();
         // Another thread may have been faster.
-        if state.stored_row_count == known && state.pending.is_empty() {
+        if state.known_stored_row_count == known && state.pending_rows.is_empty() {
             for (key, row) in found {
                 match row {
                     Some(row) => drop(state.index.insert(key, row)),
                     None => drop(state.index.remove(&key)),
                 }
             }
-            state.stored_row_count = end;
+            state.known_stored_row_count = end;
         }
         Ok(())
     }
@@ -202,12 +202,12 @@ impl MapTable {
             keys.push(OrderedKey::from_slice(&ordered));
         }
         let state = &mut *self.state.write();
-        if state.pending.len() >= MAX_PENDING_BYTES {
+        if state.pending_rows.len() >= MAX_PENDING_BYTES {
             self.write_out_state(state, None)?;
         }
         let mut rows = Vec::new();
         let mut changed: FxHashMap<OrderedKey, Option<u64>> = FxHashMap::default();
-        let mut next = state.stored_row_count + (state.pending.len() / self.row_layout.size) as u64;
+        let mut next = state.known_stored_row_count + (state.pending_rows.len() / self.row_layout.size) as u64;
         for (edit, key) in edits.iter().zip(keys) {
             if let MapEdit::Remove { .. } = edit {
                 let is_there = changed.get(&key).map_or_else(|| state.index.contains_key(&key), Option::is_some);
@@ -220,7 +220,7 @@ impl MapTable {
             next += 1;
         }
         // Nothing fails from here on.
-        state.pending.extend_from_slice(&rows);
+        state.pending_rows.extend_from_slice(&rows);
         for (key, row) in changed {
             match row {
                 Some(row) => drop(state.index.insert(key, row)),
@@ -239,7 +239,7 @@ impl MapTable {
             MapEdit::Put { value, .. } => (*value, true),
             MapEdit::Remove { .. } => (&[][..], false),
         };
-        let change = RowChange { is_put, has_null_key: edit.key() == MapKey::Null };
+        let change = RowChange { is_put, has_null_string_key: edit.key() == MapKey::Null };
         self.row_layout.set_change(row, change);
         let mut put = |member: &crate::row_form::MemberLayout, bytes: &[u8]| -> Result<()> {
             let place = &mut row[member.place.clone()];
@@ -253,7 +253,7 @@ impl MapTable {
             }
             Ok(())
         };
-        if !change.has_null_key {
+        if !change.has_null_string_key {
             put(&self.row_layout.key, edit.key().bytes_or_empty())?;
         }
         if is_put {
@@ -271,10 +271,10 @@ impl MapTable {
     }
 
     fn write_out_state(&self, state: &mut TableState, publish: Option<PublishLevel>) -> Result<()> {
-        if !state.pending.is_empty() {
-            self.rows.append(state.stored_row_count, &state.pending, publish)?;
-            state.stored_row_count += (state.pending.len() / self.row_layout.size) as u64;
-            state.pending.clear();
+        if !state.pending_rows.is_empty() {
+            self.rows.append(state.known_stored_row_count, &state.pending_rows, publish)?;
+            state.known_stored_row_count += (state.pending_rows.len() / self.row_layout.size) as u64;
+            state.pending_rows.clear();
         }
         Ok(())
     }

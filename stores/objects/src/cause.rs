@@ -5,7 +5,7 @@ use std::io;
 
 use crate::server_text::xml_error_or_text;
 #[cfg(feature = "cloud")]
-use crate::transport::ServerErrorResponse;
+use crate::transport::HttpErrorResponse;
 
 /// All errors of a chain, the outermost first.
 pub fn chain<'a>(error: &'a (dyn StdError + 'static)) -> impl Iterator<Item = &'a (dyn StdError + 'static)> {
@@ -16,21 +16,21 @@ pub fn chain<'a>(error: &'a (dyn StdError + 'static)) -> impl Iterator<Item = &'
 /// Whether the same request may succeed if it is made again: the connection failed or broke, there was no answer in
 /// time, or the server said that it could not now.
 pub fn is_transient(error: &object_store::Error) -> bool {
-    if !matches!(error, object_store::Error::Generic { .. }) || lacks_credentials(error) {
+    if !matches!(error, object_store::Error::Generic { .. }) || is_credential_lookup_failure(error) {
         return false;
     }
     chain(error).any(|error| {
-        if error.is::<AttemptTimeout>() || error.is::<BodyLengthMismatch>() {
+        if error.is::<AttemptTimedOutAfterSecs>() || error.is::<BodyLengthMismatch>() {
             return true;
         }
         #[cfg(feature = "cloud")]
-        if let Some(answer) = error.downcast_ref::<ServerErrorResponse>() {
+        if let Some(answer) = error.downcast_ref::<HttpErrorResponse>() {
             return answer.is_transient();
         }
         #[cfg(feature = "cloud")]
         if let Some(error) = error.downcast_ref::<object_store::client::HttpError>() {
             use object_store::client::HttpErrorKind as K;
-            let is_answer = chain(error).any(|error| error.is::<ServerErrorResponse>());
+            let is_answer = chain(error).any(|error| error.is::<HttpErrorResponse>());
             // A body that is shorter than it should be is one that cannot be decoded.
             return !is_answer && !matches!(error.kind(), K::Unknown);
         }
@@ -54,7 +54,7 @@ pub fn is_transient(error: &object_store::Error) -> bool {
 pub fn is_not_implemented(error: &object_store::Error) -> bool {
     #[cfg(feature = "cloud")]
     if chain(error)
-        .any(|error| error.downcast_ref::<ServerErrorResponse>().is_some_and(ServerErrorResponse::is_not_implemented))
+        .any(|error| error.downcast_ref::<HttpErrorResponse>().is_some_and(HttpErrorResponse::is_not_implemented))
     {
         return true;
     }
@@ -66,7 +66,7 @@ const METADATA_SERVICES: [&str; 4] =
     ["/latest/api/token", "/latest/meta-data", "/computeMetadata/", "/metadata/identity"];
 
 /// Whether no credentials were given, so that those of a virtual machine were asked for, and there are none.
-pub fn lacks_credentials(error: &object_store::Error) -> bool {
+pub fn is_credential_lookup_failure(error: &object_store::Error) -> bool {
     chain(error).any(|error| {
         let text = error.to_string();
         METADATA_SERVICES.iter().any(|part| text.contains(part))
@@ -76,7 +76,7 @@ pub fn lacks_credentials(error: &object_store::Error) -> bool {
 /// The cause in one line.
 pub fn cause_text(error: &object_store::Error) -> String {
     #[cfg(feature = "cloud")]
-    if let Some(answer) = chain(error).find_map(|error| error.downcast_ref::<ServerErrorResponse>()) {
+    if let Some(answer) = chain(error).find_map(|error| error.downcast_ref::<HttpErrorResponse>()) {
         return answer.to_string();
     }
     let outer = match error {
@@ -114,7 +114,7 @@ fn plain_text(text: &str) -> String {
 /// There was no answer within the time of an attempt.
 #[derive(Debug, thiserror::Error)]
 #[error("no answer in {0} s")]
-pub struct AttemptTimeout(pub u64);
+pub struct AttemptTimedOutAfterSecs(pub u64);
 
 /// A body has other bytes than were announced or asked for.
 #[derive(Debug, thiserror::Error)]

@@ -14,7 +14,7 @@ use object_store::multipart::MultipartStore;
 use object_store::path::Path as ObjectPath;
 use tokio::sync::Semaphore;
 
-use crate::cause::{AttemptTimeout, is_transient, object_store_error};
+use crate::cause::{AttemptTimedOutAfterSecs, is_transient, object_store_error};
 use crate::counts::{Counters, RequestKind};
 use crate::error::{ObjectError, ObjectErrorKind, Result};
 use crate::limits::RequestLimits;
@@ -65,9 +65,9 @@ pub(crate) struct Failure {
 }
 
 impl ObjectClient {
-    /// Objects of any store of the library. `name` is what errors call it.
-    pub fn over(name: impl Into<String>, store: Arc<dyn ObjectStore>, limits: RequestLimits) -> Self {
-        ObjectClient::with_abilities(name.into(), store, Abilities::default(), limits)
+    /// Objects of any store of the library. `location_name` is what errors call it.
+    pub fn over(location_name: impl Into<String>, store: Arc<dyn ObjectStore>, limits: RequestLimits) -> Self {
+        ObjectClient::with_abilities(location_name.into(), store, Abilities::default(), limits)
     }
 
     /// An empty store in memory, as long as a clone of the client lives.
@@ -78,7 +78,7 @@ impl ObjectClient {
     }
 
     /// The files of a folder, which must be there. An object appears whole, by renaming; with `is_durable`, it has
-    /// reached the disk then. A condition on a tag ([`crate::PutCondition::Matches`]) is not supported.
+    /// reached the disk then. A condition on a tag ([`crate::PutCondition::Matching`]) is not supported.
     ///
     /// # Errors
     /// [`ObjectErrorKind::NotThere`] and others of the system.
@@ -195,10 +195,10 @@ impl ClientState {
             let result = {
                 // The semaphore is never closed.
                 let _permit = self.permits.acquire().await;
-                self.counters.count(kind, attempts > 0);
+                self.counters.record_attempt(kind, attempts > 0);
                 let limit = self.limits.attempt_timeout;
                 let timed = tokio::time::timeout(limit, attempt(attempts)).await;
-                timed.unwrap_or_else(|_| Err(object_store_error(AttemptTimeout(limit.as_secs()))))
+                timed.unwrap_or_else(|_| Err(object_store_error(AttemptTimedOutAfterSecs(limit.as_secs()))))
             };
             attempts += 1;
             let error = match result {

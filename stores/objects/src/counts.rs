@@ -25,7 +25,7 @@ pub struct RequestCounts {
 
 impl RequestCounts {
     /// All requests.
-    pub fn total(&self) -> u64 {
+    pub fn total_requests(&self) -> u64 {
         self.gets + self.heads + self.puts + self.deletes + self.lists
     }
 }
@@ -51,18 +51,18 @@ pub struct Counters {
 
 impl Counters {
     /// Another attempt of a request.
-    pub fn count(&self, kind: RequestKind, is_retry: bool) {
+    pub fn record_attempt(&self, kind: RequestKind, is_retry: bool) {
         self.requests[kind as usize].fetch_add(1, Ordering::Relaxed);
         self.retries.fetch_add(u64::from(is_retry), Ordering::Relaxed);
     }
 
     /// Bytes that were read.
-    pub fn count_read(&self, bytes: u64) {
+    pub fn record_bytes_read(&self, bytes: u64) {
         self.bytes_read.fetch_add(bytes, Ordering::Relaxed);
     }
 
     /// Bytes that were written.
-    pub fn count_written(&self, bytes: u64) {
+    pub fn record_bytes_written(&self, bytes: u64) {
         self.bytes_written.fetch_add(bytes, Ordering::Relaxed);
     }
 

@@ -9,12 +9,12 @@ pub type Result<T> = std::result::Result<T, ObjectError>;
 
 /// Why an object store could not do what was asked.
 #[derive(Debug, Clone, thiserror::Error)]
-#[error("{}{}{}", before_colon(object), kind.text(), with_colon(cause))]
+#[error("{}{}{}", before_colon(object_display_name), kind.text(), with_colon(cause))]
 pub struct ObjectError {
     /// What is wrong.
     pub kind: ObjectErrorKind,
     /// The object, or the place of objects, as `s3://bucket/key`; empty if whoever shows the error names it.
-    pub object: String,
+    pub object_display_name: String,
     /// What the object store, or the system, says of it; empty if nothing.
     pub cause: String,
 }
@@ -70,7 +70,7 @@ fn with_colon(cause: &str) -> String {
 impl ObjectError {
     /// An error of this kind. `cause` says more; it may be empty.
     pub fn new(kind: ObjectErrorKind, object: impl Into<String>, cause: impl Into<String>) -> Self {
-        ObjectError { kind, object: object.into(), cause: strip_url_queries(&cause.into()) }
+        ObjectError { kind, object_display_name: object.into(), cause: strip_url_queries(&cause.into()) }
     }
 
     /// The error of a library about an object. `attempts` says how often it was tried.
@@ -86,7 +86,7 @@ impl ObjectError {
             _ => kind_of_chain(error),
         };
         let mut cause = crate::cause::cause_text(error);
-        if crate::cause::lacks_credentials(error) {
+        if crate::cause::is_credential_lookup_failure(error) {
             return ObjectError::new(ObjectErrorKind::Denied, object, format!("{NO_CREDENTIALS}: {cause}"));
         }
         if attempts > 1 {
@@ -98,8 +98,8 @@ impl ObjectError {
     /// The same, for somebody who names the object: its name is left out if it is this one, with a query or without.
     #[must_use]
     pub fn omit_object_if_named(self, name: &str) -> Self {
-        let is_named = name.split('?').next() == Some(&self.object);
-        if is_named { ObjectError { object: String::new(), ..self } } else { self }
+        let is_named = name.split('?').next() == Some(&self.object_display_name);
+        if is_named { ObjectError { object_display_name: String::new(), ..self } } else { self }
     }
 
     /// Whether the same request may succeed if it is made again.

@@ -103,7 +103,12 @@ impl ObjectClient {
     ///
     /// # Errors
     /// As [`ObjectClient::get`].
-    pub fn get_ends(&self, key: &str, first_bytes: u64, last_bytes: u64) -> Result<(ObjectBytes, Option<ObjectBytes>)> {
+    pub fn get_start_and_try_suffix(
+        &self,
+        key: &str,
+        first_bytes: u64,
+        last_bytes: u64,
+    ) -> Result<(ObjectBytes, Option<ObjectBytes>)> {
         let key = key.to_owned();
         self.block_on(|state| async move {
             let always = GetCondition::Always;
@@ -229,7 +234,7 @@ impl GetCondition {
 impl ClientState {
     pub(crate) async fn fetch(&self, key: &str, condition: &GetCondition) -> Result<GetOutcome> {
         let path = self.parse_key(key)?;
-        let limit = self.limits.max_object_bytes;
+        let limit = self.limits.max_request_bytes;
         let read = |_| async {
             let found = self.store.get_opts(&path, condition.options()).await?;
             let meta = ObjectMeta::from(&found.meta);
@@ -245,7 +250,7 @@ impl ClientState {
             Ok(read) if condition.is_known(&read.meta.tag) => Ok(GetOutcome::NotModified),
             Ok(read) if read.meta.size > limit => Err(self.too_large(key, read.meta.size)),
             Ok(read) => {
-                self.counters.count_read(read.bytes.len() as u64);
+                self.counters.record_bytes_read(read.bytes.len() as u64);
                 Ok(GetOutcome::Object(read))
             }
             Err(failure) if matches!(failure.error, object_store::Error::NotModified { .. }) => {
@@ -257,7 +262,7 @@ impl ClientState {
 
     async fn fetch_range(&self, key: &str, range: GetRange, condition: &GetCondition) -> Result<ObjectBytes> {
         let path = self.parse_key(key)?;
-        let limit = self.limits.max_object_bytes;
+        let limit = self.limits.max_request_bytes;
         let read = |_| async {
             let options = GetOptions { range: Some(range.clone()), ..condition.options() };
             let found = self.store.get_opts(&path, options).await?;
@@ -273,7 +278,7 @@ impl ClientState {
             Ok((read, _)) if condition.excludes(&read.meta.tag) => Err(self.changed(key)),
             Ok((_, len)) if len > limit => Err(self.too_large(key, len)),
             Ok((read, _)) => {
-                self.counters.count_read(read.bytes.len() as u64);
+                self.counters.record_bytes_read(read.bytes.len() as u64);
                 Ok(read)
             }
             Err(failure) => Err(self.error(key, &failure)),

@@ -36,23 +36,23 @@ pub enum ListEntry {
 type Page = Result<Option<Vec<ListEntry>>>;
 
 impl ObjectClient {
-    /// Lists all objects whose keys begin with `prefix` and a slash; all of them, if it is empty. `each` is called on
+    /// Lists all objects whose keys begin with `folder_prefix` and a slash; all of them, if it is empty. `each` is called on
     /// this thread, and returns whether to go on. The order is the store's own. An object that comes or goes meanwhile
     /// may be listed or not. At most a few pages of 1,000 objects are in memory, except of local folders and of servers
     /// that have no pages.
     ///
     /// # Errors
     /// Those of the object store.
-    pub fn list(&self, prefix: &str, each: &mut dyn FnMut(ListEntry) -> bool) -> Result<()> {
-        self.list_pages(prefix, false, each)
+    pub fn list_objects_recursively(&self, folder_prefix: &str, each: &mut dyn FnMut(ListEntry) -> bool) -> Result<()> {
+        self.list_pages(folder_prefix, false, each)
     }
 
     /// Lists the objects and the prefixes that lie directly below a prefix, as the content of a folder.
     ///
     /// # Errors
-    /// As [`ObjectClient::list`].
-    pub fn list_children(&self, prefix: &str, each: &mut dyn FnMut(ListEntry) -> bool) -> Result<()> {
-        self.list_pages(prefix, true, each)
+    /// As [`ObjectClient::list_objects_recursively`].
+    pub fn list_children(&self, folder_prefix: &str, each: &mut dyn FnMut(ListEntry) -> bool) -> Result<()> {
+        self.list_pages(folder_prefix, true, each)
     }
 
     fn list_pages(&self, prefix: &str, is_flat: bool, each: &mut dyn FnMut(ListEntry) -> bool) -> Result<()> {
@@ -129,7 +129,7 @@ impl ClientState {
             send(sender, Ok(Some(entries(listed)))).await;
             return Ok(());
         }
-        self.counters.count(RequestKind::List, false);
+        self.counters.record_attempt(RequestKind::List, false);
         let mut objects = self.store.list(path.as_ref()).chunks(PAGE_OBJECTS);
         while let Some(page) = objects.next().await {
             let page: object_store::Result<Vec<ListEntry>> =

@@ -95,15 +95,15 @@ impl ObjectStoreLocation {
     /// # Errors
     /// [`ObjectErrorKind::InvalidInput`]; [`ObjectErrorKind::Unsupported`] if this program has no client of such places; for
     /// folders, those of the system.
-    pub fn client(&self, options: &ObjectOptions) -> Result<ObjectClient> {
+    pub fn build_client(&self, options: &ObjectOptions) -> Result<ObjectClient> {
         self.build(options, RetriedBy::Client)
     }
 
     /// The store of the library, for another library: it makes requests again by itself. Options are refused as by
-    /// [`ObjectStoreLocation::client`].
+    /// [`ObjectStoreLocation::build_client`].
     ///
     /// # Errors
-    /// As [`ObjectStoreLocation::client`].
+    /// As [`ObjectStoreLocation::build_client`].
     pub fn build_retrying_store(&self, options: &ObjectOptions) -> Result<Arc<dyn ObjectStore>> {
         Ok(self.build(options, RetriedBy::Library)?.store())
     }

@@ -22,7 +22,7 @@ pub enum PutCondition {
     Absent,
     /// The object is in this state: [`ObjectErrorKind::Changed`] otherwise, also if it is not there.
     /// [`ObjectErrorKind::Unsupported`] if the store cannot promise this: local folders, and servers that give no tags.
-    Matches(ObjectChangeTag),
+    Matching(ObjectChangeTag),
 }
 
 /// An object to be written.
@@ -73,7 +73,7 @@ impl PutCondition {
         match self {
             PutCondition::Always => PutMode::Overwrite,
             PutCondition::Absent => PutMode::Create,
-            PutCondition::Matches(tag) => {
+            PutCondition::Matching(tag) => {
                 PutMode::Update(UpdateVersion { e_tag: tag.etag.clone(), version: tag.version.clone() })
             }
         }
@@ -85,7 +85,7 @@ impl PutCondition {
             PutCondition::Absent => {
                 matches!(error, LibraryError::AlreadyExists { .. } | LibraryError::Precondition { .. })
             }
-            PutCondition::Matches(_) => {
+            PutCondition::Matching(_) => {
                 matches!(error, LibraryError::Precondition { .. } | LibraryError::NotFound { .. })
             }
         }
@@ -96,7 +96,7 @@ impl ClientState {
     async fn write(self: &Arc<Self>, item: &PutItem) -> Result<ObjectChangeTag> {
         let PutItem { key, bytes, condition } = item;
         let path = self.parse_key(key)?;
-        if matches!(condition, PutCondition::Matches(tag) if tag.lacks_etag()) {
+        if matches!(condition, PutCondition::Matching(tag) if tag.lacks_etag()) {
             let cause = "it gives no tags on which a write could depend";
             return Err(ObjectError::new(ObjectErrorKind::Unsupported, self.object_display_name(key), cause));
         }
@@ -106,11 +106,11 @@ impl ClientState {
         };
         // S3 says so if two such writes are made at a time: neither has lost yet.
         let is_undecided = |error: &LibraryError| {
-            matches!((condition, error), (PutCondition::Matches(_), LibraryError::AlreadyExists { .. }))
+            matches!((condition, error), (PutCondition::Matching(_), LibraryError::AlreadyExists { .. }))
         };
         let failure = match self.request_with_retries(RequestKind::Put, is_undecided, put).await {
             Ok(written) => {
-                self.counters.count_written(bytes.len() as u64);
+                self.counters.record_bytes_written(bytes.len() as u64);
                 return Ok(ObjectChangeTag { etag: written.e_tag, version: written.version });
             }
             Err(failure) => failure,
@@ -123,7 +123,7 @@ impl ClientState {
             && let Ok(GetOutcome::Object(found)) = self.fetch(key, &GetCondition::Always).await
             && found.bytes == *bytes
         {
-            self.counters.count_written(bytes.len() as u64);
+            self.counters.record_bytes_written(bytes.len() as u64);
             return Ok(found.meta.tag);
         }
         let kind = match condition {

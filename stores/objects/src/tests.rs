@@ -16,7 +16,7 @@ use object_store::{
     ObjectStore, PutMultipartOptions, PutOptions, PutPayload, PutResult, Result as LibraryResult,
 };
 
-use crate::cause::{AttemptTimeout, object_store_error};
+use crate::cause::{AttemptTimedOutAfterSecs, object_store_error};
 use crate::*;
 
 /// A store in memory whose next requests fail; of writes, before or after they were done.
@@ -43,7 +43,7 @@ impl FailingStore {
 }
 
 fn no_answer() -> LibraryError {
-    object_store_error(AttemptTimeout(1))
+    object_store_error(AttemptTimedOutAfterSecs(1))
 }
 
 #[async_trait]
@@ -156,9 +156,9 @@ fn conditions_of_writes_are_kept() {
         let error = client.put("a", "2", &PutCondition::Absent).unwrap_err();
         assert_eq!(error.kind, ObjectErrorKind::Exists);
         assert_eq!(read(client, "a").bytes, "1");
-        let none = client.put("a", "2", &PutCondition::Matches(ObjectChangeTag::default())).unwrap_err();
+        let none = client.put("a", "2", &PutCondition::Matching(ObjectChangeTag::default())).unwrap_err();
         assert_eq!(none.kind, ObjectErrorKind::Unsupported);
-        let matching = PutCondition::Matches(first);
+        let matching = PutCondition::Matching(first);
         match client.put("a", "2", &matching) {
             Ok(_) => {
                 assert_eq!(client.put("a", "3", &matching).unwrap_err().kind, ObjectErrorKind::Changed);
@@ -212,11 +212,11 @@ fn a_write_whose_answer_is_lost_has_succeeded() {
     let client = ObjectClient::over("s3://bucket", store.clone(), limits);
     let first = client.put("a", "1", &PutCondition::Absent).unwrap();
     store.failures.store(1, Ordering::Relaxed);
-    let second = client.put("a", "2", &PutCondition::Matches(first.clone())).unwrap();
+    let second = client.put("a", "2", &PutCondition::Matching(first.clone())).unwrap();
     assert_eq!((read(&client, "a").bytes, &read(&client, "a").meta.tag), (Bytes::from("2"), &second));
     // The condition did not hold from the beginning, whatever was lost.
     store.failures.store(1, Ordering::Relaxed);
-    let error = client.put("a", "3", &PutCondition::Matches(first)).unwrap_err();
+    let error = client.put("a", "3", &PutCondition::Matching(first)).unwrap_err();
     assert_eq!(error.kind, ObjectErrorKind::Changed);
 }
 
@@ -233,7 +233,7 @@ fn requests_are_made_again_within_bounds_and_counted() {
     assert!(matches!(ModelError::from(error).store_error_kind(), Some(StoreErrorKind::Unreachable)));
     // What cannot pass is not tried again.
     assert_eq!(client.get("none", &GetCondition::Always).unwrap_err().kind, ObjectErrorKind::NotThere);
-    assert_eq!((client.request_counts().gets, client.request_counts().total()), (1, 5));
+    assert_eq!((client.request_counts().gets, client.request_counts().total_requests()), (1, 5));
     // Neither is it when the time is over.
     let hurried = failing(9, false).with_limits(RequestLimits { retry_timeout: Duration::ZERO, ..*client.limits() });
     assert!(hurried.put("a", "1", &PutCondition::Always).is_err());
@@ -331,7 +331,7 @@ fn many_objects_are_written_read_listed_and_deleted() {
         assert_eq!(missing, 100);
         let (mut listed, mut some) = (Vec::new(), 0);
         client
-            .list("many/1", &mut |entry| {
+            .list_objects_recursively("many/1", &mut |entry| {
                 let ListEntry::Object { key, meta } = entry else { panic!("no prefixes") };
                 assert_eq!(meta.size, key.rsplit('/').next().unwrap().trim_start_matches('0').len() as u64);
                 listed.push(key);
@@ -340,7 +340,7 @@ fn many_objects_are_written_read_listed_and_deleted() {
             .unwrap();
         assert_eq!(listed.len(), 833);
         client
-            .list("many", &mut |_| {
+            .list_objects_recursively("many", &mut |_| {
                 some += 1;
                 some < 10
             })
@@ -360,7 +360,7 @@ fn many_objects_are_written_read_listed_and_deleted() {
         children.sort();
         assert_eq!(children, ["many/0", "many/1", "many/2", "many/here"]);
         client.delete_many::<ObjectError>((0..2500).map(key), limits).unwrap();
-        client.list("many/1", &mut |entry| panic!("{entry:?}")).unwrap();
+        client.list_objects_recursively("many/1", &mut |entry| panic!("{entry:?}")).unwrap();
     });
 }
 
@@ -382,11 +382,12 @@ fn names_that_cannot_be_are_refused() {
 fn options_without_a_meaning_for_a_place_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     let place = ObjectStoreLocation::Folder { path: folder.path().to_owned(), is_durable: false };
-    place.client(&ObjectOptions::default()).unwrap();
+    place.build_client(&ObjectOptions::default()).unwrap();
     let bucket = |cloud| ObjectStoreLocation::Bucket { cloud, bucket: "b".to_owned() };
     let region = ObjectOptions { region: "x".to_owned(), ..ObjectOptions::default() };
     let secret = ObjectOptions { endpoint: "http://u:SECRET@h".to_owned(), ..ObjectOptions::default() };
-    let error = |place: &ObjectStoreLocation, options: &ObjectOptions| place.client(options).unwrap_err().to_string();
+    let error =
+        |place: &ObjectStoreLocation, options: &ObjectOptions| place.build_client(options).unwrap_err().to_string();
     for refused in [&place, &bucket(Cloud::Google), &bucket(Cloud::Azure)] {
         let text = error(refused, &region);
         assert!(text.contains(r#"the option "region" has no meaning"#), "{text}");

@@ -14,7 +14,7 @@ const MAX_FAILURE_BYTES: usize = 16 << 10;
 /// A server has answered that it could not do what was asked.
 #[derive(Debug, thiserror::Error)]
 #[error("the server answers {status}{}", text_of(body))]
-pub struct ServerErrorResponse {
+pub struct HttpErrorResponse {
     status: u16,
     body: String,
 }
@@ -28,7 +28,7 @@ fn text_of(body: &str) -> String {
     }
 }
 
-impl ServerErrorResponse {
+impl HttpErrorResponse {
     /// Whether the server does not know such requests.
     pub fn is_not_implemented(&self) -> bool {
         self.status == 501
@@ -64,6 +64,6 @@ impl HttpService for AnswerService {
         }
         let body = response.into_body().bytes().await.unwrap_or_default();
         let body = String::from_utf8_lossy(&body[..body.len().min(MAX_FAILURE_BYTES)]).into_owned();
-        Err(HttpError::new(HttpErrorKind::Unknown, ServerErrorResponse { status, body }))
+        Err(HttpError::new(HttpErrorKind::Unknown, HttpErrorResponse { status, body }))
     }
 }

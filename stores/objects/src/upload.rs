@@ -49,7 +49,7 @@ impl ObjectClient {
         let mut source = File::open(file).map_err(failed)?;
         let len = source.metadata().map_err(failed)?.len();
         let Some(store) = self.0.abilities.parts.clone().filter(|_| len > MIN_PART_BYTES) else {
-            if len > self.limits().max_object_bytes {
+            if len > self.limits().max_request_bytes {
                 let cause = format!("{len} bytes are more than are written at once");
                 return Err(ObjectError::new(ObjectErrorKind::Unsupported, self.object_display_name(key), cause));
             }
@@ -158,7 +158,7 @@ impl ClientState {
     async fn write_part(&self, key: &str, upload: &Upload, number: usize, bytes: Bytes) -> Result<PartId> {
         let put = |_| upload.store.put_part(&upload.path, &upload.id, number, PutPayload::from(bytes.clone()));
         let part = self.request_with_retries(RequestKind::Put, |_| false, put).await;
-        self.counters.count_written(bytes.len() as u64);
+        self.counters.record_bytes_written(bytes.len() as u64);
         part.map_err(|failure| self.error(key, &failure))
     }
 }

@@ -13,7 +13,7 @@ fn bucket(name: &str) -> ObjectStoreLocation {
 }
 
 fn client(options: &ObjectOptions) -> ObjectClient {
-    bucket("bucket").client(options).unwrap()
+    bucket("bucket").build_client(options).unwrap()
 }
 
 fn read(client: &ObjectClient, key: &str) -> Vec<u8> {
@@ -33,7 +33,7 @@ fn an_s3_server_keeps_conditions_pages_ranges_and_parts() {
         for is_update in [false, true] {
             let key = format!("race/{round}{is_update}");
             let condition = match is_update {
-                true => PutCondition::Matches(client.put(&key, "first", &PutCondition::Always).unwrap()),
+                true => PutCondition::Matching(client.put(&key, "first", &PutCondition::Always).unwrap()),
                 false => PutCondition::Absent,
             };
             let results: Vec<_> = std::thread::scope(|scope| {
@@ -58,7 +58,7 @@ fn an_s3_server_keeps_conditions_pages_ranges_and_parts() {
         .unwrap();
     let (before, mut count) = (client.request_counts().lists, 0);
     client
-        .list("many", &mut |entry| {
+        .list_objects_recursively("many", &mut |entry| {
             count += usize::from(matches!(entry, ListEntry::Object { .. }));
             true
         })
@@ -121,7 +121,7 @@ fn nothing_wrong_is_returned_by_a_server_that_fails_at_random() {
             // None of these is taken for a conflict with itself.
             let mut tag = client.put(&key, text(n, 0), &PutCondition::Absent).unwrap();
             for round in 1..3 {
-                tag = client.put(&key, text(n, round), &PutCondition::Matches(tag)).unwrap();
+                tag = client.put(&key, text(n, round), &PutCondition::Matching(tag)).unwrap();
             }
             let error = client.put(&key, "wrong", &PutCondition::Absent).unwrap_err();
             assert_eq!(error.kind, ObjectErrorKind::Exists);
@@ -146,7 +146,7 @@ fn nothing_wrong_is_returned_by_a_server_that_fails_at_random() {
             proxy.injected_failure_count(),
             proxy.request_count()
         );
-        assert_eq!(client.request_counts().total(), proxy.request_count(), "each request is counted");
+        assert_eq!(client.request_counts().total_requests(), proxy.request_count(), "each request is counted");
     }
 }
 

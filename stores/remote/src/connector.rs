@@ -83,7 +83,7 @@ impl Connector for RemoteConnector {
     fn open(&self, at: &Location, how: &OpenRequest<'_>) -> Result<Arc<dyn Store>, OpenError> {
         let options = how.downcast_options::<Remote>()?;
         let file = RemoteLocation::of(at)?;
-        let client = file.place.client(&options.objects).map_err(|error| OpenError::Store(error.into()))?;
+        let client = file.place.build_client(&options.objects).map_err(|error| OpenError::Store(error.into()))?;
         RemoteConnector::open_with_client(&client, &file.key, at.clone(), options, how)
     }
 

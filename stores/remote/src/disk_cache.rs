@@ -69,14 +69,18 @@ impl ObjectCacheFolder {
     ///
     /// # Errors
     /// Those of the system.
-    pub fn open(folder: &Path, object: &str, max_cache_bytes: u64) -> io::Result<Self> {
+    pub fn open(cache_folder: &Path, object: &str, max_cache_bytes: u64) -> io::Result<Self> {
         let mut builder = fs::DirBuilder::new();
         builder.recursive(true);
         #[cfg(unix)]
         std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-        builder.create(folder)?;
+        builder.create(cache_folder)?;
         let name = blake3::hash(object.as_bytes()).to_hex();
-        Ok(ObjectCacheFolder { folder: folder.to_owned(), object: folder.join(&name[..32]), max_cache_bytes })
+        Ok(ObjectCacheFolder {
+            folder: cache_folder.to_owned(),
+            object: cache_folder.join(&name[..32]),
+            max_cache_bytes,
+        })
     }
 
     /// Whether blocks of some state of the object may be there.
@@ -119,12 +123,12 @@ impl ObjectVersionDiskCache {
     }
 
     /// Whether a block is there, damaged or not.
-    pub fn has(&self, block: u64) -> bool {
+    pub fn has_block_file(&self, block: u64) -> bool {
         self.object.join(self.name(block)).is_file()
     }
 
     /// A block; `None` if it is not there, or is damaged.
-    pub fn read(&self, block: u64) -> Option<Vec<u8>> {
+    pub fn read_block(&self, block: u64) -> Option<Vec<u8>> {
         let len = usize::try_from(self.block_len(block)).ok().filter(|len| *len > 0)?;
         let mut file = File::open(self.object.join(self.name(block))).ok()?;
         let mut bytes = Vec::with_capacity(HEADER_BYTES + len);
@@ -145,12 +149,12 @@ impl ObjectVersionDiskCache {
     /// The bytes of a range within the object, if all of its blocks are there.
     pub fn read_range(&self, start: u64, end: u64) -> Option<Vec<u8>> {
         let blocks = start / self.block_bytes..end.div_ceil(self.block_bytes);
-        if !blocks.clone().all(|block| self.has(block)) {
+        if !blocks.clone().all(|block| self.has_block_file(block)) {
             return None;
         }
         let mut bytes = Vec::with_capacity(usize::try_from(end - start).ok()?);
         for block in blocks {
-            let (found, begin) = (self.read(block)?, block * self.block_bytes);
+            let (found, begin) = (self.read_block(block)?, block * self.block_bytes);
             let (from, to) = (start.saturating_sub(begin), (end - begin).min(self.block_bytes));
             bytes.extend_from_slice(found.get(from as usize..to as usize)?);
         }

@@ -99,7 +99,7 @@ impl ObjectBackedStorage {
             return ObjectBackedStorage::open_ends(client, key, disk_folder(cache_name, options)?, options);
         };
         let meta = client.head(key)?;
-        match folder.into_disk_cache(&meta, block_bytes).filter(|disk| disk.has(0)) {
+        match folder.into_disk_cache(&meta, block_bytes).filter(|disk| disk.has_block_file(0)) {
             Some(disk) => Ok(ObjectBackedStorage {
                 condition: GetCondition::Matching(meta.tag.clone()),
                 client,
@@ -122,7 +122,7 @@ impl ObjectBackedStorage {
         let blocks = BlockCache::new(block_bytes, options.cache_size);
         let first_bytes = options.first_read.clamp(block_bytes, MAX_REQUEST_BYTES).next_multiple_of(block_bytes);
         // So that at least one block, and the rest of the object, lie in it.
-        let (first, last) = match client.get_ends(key, first_bytes, 2 * block_bytes) {
+        let (first, last) = match client.get_start_and_try_suffix(key, first_bytes, 2 * block_bytes) {
             Err(error) if error.kind == ObjectErrorKind::Io => {
                 // A server may refuse a range of an object without bytes.
                 let meta = client.head(key)?;

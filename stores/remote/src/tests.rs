@@ -141,7 +141,7 @@ fn block_files(folder: &std::path::Path) -> Vec<std::path::PathBuf> {
 
 /// Reads by blocks, directly, and by ranges, and says how many requests that took, with those of opening.
 fn read_in_all_ways(client: &ObjectClient, all: &[u8], options: &Remote) -> u64 {
-    let before = client.request_counts().total();
+    let before = client.request_counts().total_requests();
     let storage = ObjectBackedStorage::open(client.clone(), "a", options).unwrap();
     let mut into = vec![0; 100];
     storage.read_at(&mut into, 50_000).unwrap();
@@ -157,7 +157,7 @@ fn read_in_all_ways(client: &ObjectClient, all: &[u8], options: &Remote) -> u64 
         true
     };
     storage.read_ranges(&ranges, 1 << 20, read).unwrap();
-    client.request_counts().total() - before
+    client.request_counts().total_requests() - before
 }
 
 #[test]

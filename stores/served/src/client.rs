@@ -39,10 +39,11 @@ pub(crate) struct PendingCall {
 }
 
 impl ServedClient {
-    pub fn new(http: HttpClient, file: &str, max_answer_bytes: u64, reconnect_time: Duration) -> Self {
-        let max_answer = usize::try_from(max_answer_bytes).unwrap_or(usize::MAX).saturating_add(ANSWER_OVERHEAD_BYTES);
+    pub fn new(http: HttpClient, file: &str, max_answer_data_bytes: u64, max_retry_time: Duration) -> Self {
+        let max_answer =
+            usize::try_from(max_answer_data_bytes).unwrap_or(usize::MAX).saturating_add(ANSWER_OVERHEAD_BYTES);
         let (http, file) = (Arc::new(http), percent_encode(file));
-        ServedClient { http, file, max_answer, reconnect: reconnect_time, retries: AtomicU64::new(0) }
+        ServedClient { http, file, max_answer, reconnect: max_retry_time, retries: AtomicU64::new(0) }
     }
 
     pub fn http(&self) -> &Arc<HttpClient> {

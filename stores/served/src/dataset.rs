@@ -228,7 +228,7 @@ impl ChunkStore for ServedDataset {
     }
 
     fn refresh(&self) -> Result<bool> {
-        let record = self.shared.fetch_one(self.id)?;
+        let record = self.shared.fetch_record(self.id)?;
         match &record.spec.body {
             ObjectKindSpec::Dataset(spec) => Ok(self.set_spec_and_check_resize(spec)),
             _ => Err(Error::WrongKind { expected: "dataset" }),

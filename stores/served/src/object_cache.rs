@@ -83,7 +83,7 @@ impl ObjectCache {
             self.met.clear();
         }
         for record in records {
-            for link in record.links.iter().flatten() {
+            for link in record.links_if_few.iter().flatten() {
                 if let LinkTarget::Hard(id) = link.target
                     && self.waiting.len() < MAX_WAITING
                     && self.met.insert(id)

@@ -98,7 +98,7 @@ impl ServedShared {
     }
 
     /// What the server says of an object now.
-    pub fn fetch_one(&self, id: ObjectId) -> Result<Arc<ObjectRecord>> {
+    pub fn fetch_record(&self, id: ObjectId) -> Result<Arc<ObjectRecord>> {
         self.fetch_into_cache(&[id])?;
         let objects = self.objects.lock();
         let record = objects.get(id, objects.freshness_stamp(0), false);

@@ -90,7 +90,7 @@ impl Store for ServedStore {
     fn link(&self, group: ObjectId, name: &Name) -> Result<Option<Link>> {
         let record = self.shared.get_or_fetch_record(group)?;
         is_group(&record)?;
-        if let Some(links) = &record.links {
+        if let Some(links) = &record.links_if_few {
             return Ok(links.iter().find(|link| link.name == *name).cloned());
         }
         let incarnation = self.shared.file_incarnation();
@@ -102,7 +102,7 @@ impl Store for ServedStore {
     fn for_each_link(&self, group: ObjectId, each: &mut dyn FnMut(Link) -> bool) -> Result<()> {
         let record = self.shared.get_or_fetch_record(group)?;
         is_group(&record)?;
-        if let Some(links) = &record.links {
+        if let Some(links) = &record.links_if_few {
             let _all = links.iter().cloned().all(each);
             return Ok(());
         }
@@ -113,7 +113,7 @@ impl Store for ServedStore {
     }
 
     fn attribute(&self, id: ObjectId, name: &Name) -> Result<Option<AttributeData>> {
-        if let Some(attributes) = &self.shared.get_or_fetch_record(id)?.attributes {
+        if let Some(attributes) = &self.shared.get_or_fetch_record(id)?.attributes_if_small {
             return Ok(attributes.iter().find(|attribute| attribute.name == *name).cloned());
         }
         let found = self.ask_for_attributes(id, Some(name.clone()), false)?;
@@ -121,7 +121,7 @@ impl Store for ServedStore {
     }
 
     fn attribute_names(&self, id: ObjectId) -> Result<Vec<Name>> {
-        let found = match &self.shared.get_or_fetch_record(id)?.attributes {
+        let found = match &self.shared.get_or_fetch_record(id)?.attributes_if_small {
             Some(attributes) => return Ok(attributes.iter().map(|attribute| attribute.name.clone()).collect()),
             None => self.ask_for_attributes(id, None, true)?,
         };
@@ -129,7 +129,7 @@ impl Store for ServedStore {
     }
 
     fn for_each_attribute(&self, id: ObjectId, each: &mut dyn FnMut(AttributeData) -> bool) -> Result<()> {
-        let found = match &self.shared.get_or_fetch_record(id)?.attributes {
+        let found = match &self.shared.get_or_fetch_record(id)?.attributes_if_small {
             Some(attributes) => attributes.clone(),
             None => self.ask_for_attributes(id, None, false)?,
         };

@@ -40,7 +40,7 @@ impl ManifestCommand {
         let bar = progress::bar(listing.lines.len(), "object");
         let renderer =
             ManifestRenderer::of_file(&file, &listing, self.max_dataset).max_allocation(open::allocation_limit());
-        for line in renderer.lines() {
+        for line in renderer.render_lines() {
             out.line(line)?;
             bar.inc(1);
         }

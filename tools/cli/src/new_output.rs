@@ -4,7 +4,7 @@
 use h5live_hsds::LastOpenedStore;
 
 use h5live::{File, Location, OpenError, Options};
-use h5live_output::TempOutput;
+use h5live_output::TempOutputFile;
 #[cfg(feature = "kv")]
 use h5live_output::TempStoreFolder;
 
@@ -23,7 +23,7 @@ const JOIN: &str = "join";
 /// Where a store is until it is complete.
 #[derive(Debug)]
 enum Unfinished {
-    File(TempOutput),
+    File(TempOutputFile),
     /// A key-value store.
     #[cfg(feature = "kv")]
     Folder(TempStoreFolder),
@@ -51,11 +51,11 @@ impl NewOutput {
     /// A new store at a location.
     ///
     /// # Errors
-    /// [`Error::OpenFailed`] if no store can open the location; as [`TempOutput::reserve_for`].
+    /// [`Error::OpenFailed`] if no store can open the location; as [`TempOutputFile::reserve_for`].
     pub fn prepare_for(location: &Location, force: ForceArgs) -> Result<Self> {
         let is_native = open::new_native_file_path(location)?.is_some();
         let unfinished = match open::any_file_path(location)? {
-            Some(path) => Some(Unfinished::File(TempOutput::reserve_for(&path, force.replaces_file)?)),
+            Some(path) => Some(Unfinished::File(TempOutputFile::reserve_for(&path, force.replaces_file)?)),
             None => match folder_for(location, force)? {
                 Some(folder) => Some(folder),
                 None => match upload_for(location, force)? {
@@ -146,7 +146,7 @@ impl NewOutput {
     /// Closes the store, which was opened here, and puts it in its place.
     ///
     /// # Errors
-    /// [`Error::File`], [`Error::OpenFailed`]; as [`TempOutput::persist`].
+    /// [`Error::File`], [`Error::OpenFailed`]; as [`TempOutputFile::persist`].
     pub fn persist(self, file: File) -> Result<()> {
         #[cfg(feature = "hsds")]
         if let Some(Unfinished::Domain(draft)) = &self.unfinished {

@@ -29,7 +29,7 @@ impl UploadOutput {
     pub fn prepare_for(location: &Location, force: ForceArgs) -> Result<Option<Self>> {
         let Some((file, options)) = open::remote_file_and_options(location)? else { return Ok(None) };
         let failed = failed_at(location);
-        let client = file.place.client(&options.objects).map_err(&failed)?;
+        let client = file.place.build_client(&options.objects).map_err(&failed)?;
         if !force.replaces_file {
             match client.head(&file.key) {
                 Err(error) if error.kind == ObjectErrorKind::NotThere => {}

@@ -34,7 +34,7 @@ pub enum Error {
     },
     /// A file cannot be replaced, for a process writes it.
     #[error("{}: it is not replaced: {source}", path.display())]
-    NotReplaceable {
+    FileNotReplaceable {
         /// The file.
         path: PathBuf,
         /// Why.

@@ -1,11 +1,11 @@
 //! Files that appear when they are complete, and files that exist only while a process runs.
 //!
 //! ```
-//! use h5live_output::TempOutput;
+//! use h5live_output::TempOutputFile;
 //!
 //! # let folder = tempfile::tempdir()?;
 //! let place = folder.path().join("run.h5");
-//! let output = TempOutput::reserve_for(&place, false)?;
+//! let output = TempOutputFile::reserve_for(&place, false)?;
 //! let file = h5live::File::create(output.path())?;
 //! file.new_dataset::<i32>().shape(&[3]).create("values")?.write(&[1, 2, 3])?;
 //! file.close()?;
@@ -33,5 +33,5 @@ pub use error::{Error, Result};
 pub use folder::TempStoreFolder;
 pub use scratch::ScratchFolder;
 pub use signals::{SignalActionGuard, on_termination_signal, without_ignored_signals};
-pub use temp_output::{TempOutput, claim_existing_file};
+pub use temp_output::{TempOutputFile, claim_existing_file};
 pub use unfinished::{remove_stale_temps_beside, replace_temp_names};

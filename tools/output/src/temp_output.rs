@@ -12,7 +12,7 @@ use crate::unfinished::{check_parent, register_unfinished_path, remove_stale_tem
 
 /// A file that is being written, and removed unless it takes its place.
 #[derive(Debug)]
-pub struct TempOutput {
+pub struct TempOutputFile {
     path: PathBuf,
     place: PathBuf,
     replaces_file: bool,
@@ -20,11 +20,11 @@ pub struct TempOutput {
     replaced: Option<ReplacementLock>,
 }
 
-impl TempOutput {
+impl TempOutputFile {
     /// A new file in the folder of another file, which it replaces if `replaces_file` says so.
     ///
     /// # Errors
-    /// [`Error::Create`] if that folder does not exist, or `path` is a folder; [`Error::Exists`], or [`Error::NotReplaceable`] if a
+    /// [`Error::Create`] if that folder does not exist, or `path` is a folder; [`Error::Exists`], or [`Error::FileNotReplaceable`] if a
     /// process writes the file that would be replaced.
     pub fn reserve_for(path: &Path, replaces_file: bool) -> Result<Self> {
         let folder = check_parent(path)?;
@@ -33,7 +33,7 @@ impl TempOutput {
         }
         let replaced = claim_existing_file(path, replaces_file)?;
         remove_stale_temps(folder);
-        Ok(TempOutput { path: register_unfinished_path(path), place: path.to_owned(), replaces_file, replaced })
+        Ok(TempOutputFile { path: register_unfinished_path(path), place: path.to_owned(), replaces_file, replaced })
     }
 
     /// Its present path.
@@ -44,7 +44,7 @@ impl TempOutput {
     /// Moves the file to its final path.
     ///
     /// # Errors
-    /// [`Error::Persist`]; as [`TempOutput::reserve_for`], if there is a file now that was not there before.
+    /// [`Error::Persist`]; as [`TempOutputFile::reserve_for`], if there is a file now that was not there before.
     pub fn persist(mut self) -> Result<()> {
         let failed = |source| Error::Persist { path: self.place.clone(), source };
         fs::File::open(&self.path).and_then(|file| file.sync_all()).map_err(failed)?;
@@ -58,13 +58,13 @@ impl TempOutput {
         if let Some(replaced) = &self.replaced {
             replaced
                 .check_still_replaceable()
-                .map_err(|source| Error::NotReplaceable { path: self.place.clone(), source: Box::new(source) })?;
+                .map_err(|source| Error::FileNotReplaceable { path: self.place.clone(), source: Box::new(source) })?;
         }
         fs::rename(&self.path, &self.place).map_err(failed)
     }
 }
 
-impl Drop for TempOutput {
+impl Drop for TempOutputFile {
     fn drop(&mut self) {
         // It may have been moved to its place.
         let _ = fs::remove_file(&self.path);
@@ -75,9 +75,9 @@ impl Drop for TempOutput {
 /// Claims the file at `path`, if there is one and it may be replaced.
 ///
 /// # Errors
-/// [`Error::Exists`], [`Error::NotReplaceable`]; [`Error::Create`] if it is no file.
+/// [`Error::Exists`], [`Error::FileNotReplaceable`]; [`Error::Create`] if it is no file.
 pub fn claim_existing_file(path: &Path, replaces_file: bool) -> Result<Option<ReplacementLock>> {
-    let held = |source| Error::NotReplaceable { path: path.to_owned(), source: Box::new(source) };
+    let held = |source| Error::FileNotReplaceable { path: path.to_owned(), source: Box::new(source) };
     match (fs::symlink_metadata(path), replaces_file) {
         (Err(_), _) => Ok(None),
         (Ok(_), false) => Err(Error::Exists { path: path.to_owned() }),
@@ -100,7 +100,7 @@ mod tests {
     #[test]
     fn what_does_not_take_its_place_is_removed() {
         let folder = tempfile::tempdir().unwrap();
-        let unfinished = TempOutput::reserve_for(&folder.path().join("new.h5"), false).unwrap();
+        let unfinished = TempOutputFile::reserve_for(&folder.path().join("new.h5"), false).unwrap();
         fs::write(unfinished.temp_path(), "half").unwrap();
         drop(unfinished);
         assert!(names(folder.path()).is_empty());
@@ -110,15 +110,15 @@ mod tests {
     fn a_file_that_came_meanwhile_is_not_replaced() {
         let folder = tempfile::tempdir().unwrap();
         let place = folder.path().join("new.h5");
-        let unfinished = TempOutput::reserve_for(&place, false).unwrap();
+        let unfinished = TempOutputFile::reserve_for(&place, false).unwrap();
         fs::write(unfinished.temp_path(), "new").unwrap();
         fs::write(&place, "of somebody else").unwrap();
         assert!(matches!(unfinished.persist(), Err(Error::Exists { .. })));
         assert_eq!(fs::read(&place).unwrap(), b"of somebody else");
         assert_eq!(names(folder.path()), ["new.h5"]);
-        assert!(matches!(TempOutput::reserve_for(&place, false), Err(Error::Exists { .. })));
+        assert!(matches!(TempOutputFile::reserve_for(&place, false), Err(Error::Exists { .. })));
 
-        let unfinished = TempOutput::reserve_for(&place, true).unwrap();
+        let unfinished = TempOutputFile::reserve_for(&place, true).unwrap();
         fs::write(unfinished.temp_path(), "new").unwrap();
         unfinished.persist().unwrap();
         assert_eq!((fs::read(&place).unwrap(), names(folder.path())), (b"new".to_vec(), vec!["new.h5".to_owned()]));
@@ -127,7 +127,7 @@ mod tests {
     #[test]
     fn a_name_of_any_length_has_an_unfinished_form() {
         let folder = tempfile::tempdir().unwrap();
-        let unfinished = TempOutput::reserve_for(&folder.path().join("ü".repeat(125)), false).unwrap();
+        let unfinished = TempOutputFile::reserve_for(&folder.path().join("ü".repeat(125)), false).unwrap();
         fs::write(unfinished.temp_path(), "").unwrap();
         unfinished.persist().unwrap();
         assert_eq!(names(folder.path()), ["ü".repeat(125)]);

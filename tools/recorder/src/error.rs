@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use h5live_text::counted::{counted, truncated_quoted_names};
+use h5live_text::counted::{counted, quoted_names_and_more};
 
 use super::input::InputError;
 use super::row_error::RowError;
@@ -107,8 +107,8 @@ pub enum DatasetProblem {
     /// The input has columns that the dataset does not have.
     #[error(
         "{path} has no column {}; its columns are {}",
-        truncated_quoted_names(missing),
-        truncated_quoted_names(columns)
+        quoted_names_and_more(missing),
+        quoted_names_and_more(columns)
     )]
     NoSuchColumns {
         /// The dataset.

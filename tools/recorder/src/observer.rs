@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use h5live_text::counted::{counted, truncated_quoted_names};
+use h5live_text::counted::{counted, quoted_names_and_more};
 
 use super::error::RefusedRow;
 use super::input::HeaderDoubt;
@@ -90,11 +90,11 @@ impl fmt::Display for RecordNotice {
                 write!(f, "it is there already and keeps its layout; {} left out", settings.join(", "))
             }
             RecordNotice::ColumnsByPosition { names } => {
-                let names = truncated_quoted_names(names);
+                let names = quoted_names_and_more(names);
                 write!(f, "the input has no names; its columns are those of the dataset in order: {names}")
             }
             RecordNotice::HeaderNamesLeftOut(names) => {
-                let names = truncated_quoted_names(names);
+                let names = quoted_names_and_more(names);
                 write!(f, "the rows of the dataset have no columns; the names of the header are left out: {names}")
             }
             RecordNotice::DoubtfulHeader(doubt) => {
@@ -106,18 +106,18 @@ impl fmt::Display for RecordNotice {
                     f,
                     "columns of integers are stored as f64, because {rows} came in the first second, and later ones may have \
                      fractions: {} (--types {first}=i64 stores integers)",
-                    truncated_quoted_names(names)
+                    quoted_names_and_more(names)
                 )
             }
             RecordNotice::UnitsRow { attributes, left_out } => {
                 f.write_str("row 1 has the units of the columns (--no-units makes it a row)")?;
                 if !attributes.is_empty() {
-                    write!(f, "; attributes: {}", truncated_quoted_names(attributes))?;
+                    write!(f, "; attributes: {}", quoted_names_and_more(attributes))?;
                 }
                 if left_out.is_empty() {
                     Ok(())
                 } else {
-                    write!(f, "; left out: those of {}", truncated_quoted_names(left_out))
+                    write!(f, "; left out: those of {}", quoted_names_and_more(left_out))
                 }
             }
             RecordNotice::Preamble { lines, attribute } => {

@@ -51,7 +51,7 @@ impl fmt::Display for NounForm {
 const MAX_SHOWN_NAMES: usize = 8;
 
 /// Names one after the other, in quotes.
-pub fn truncated_quoted_names(names: &[String]) -> String {
+pub fn quoted_names_and_more(names: &[String]) -> String {
     let shown: Vec<_> = names.iter().take(MAX_SHOWN_NAMES).map(|name| format!("{name:?}")).collect();
     let more =
         if names.len() > shown.len() { format!(" and {} more", names.len() - shown.len()) } else { String::new() };

@@ -12,7 +12,7 @@ use h5live::model::{CompoundType, Datatype, Name, ReferenceType, VarLenKind};
 pub enum JsonValueError {
     /// It is of another kind.
     #[error("{0} is not a value of type {1}")]
-    WrongType(String, String),
+    NotOfType(String, String),
     /// It is one value, where there are several.
     #[error("{0} is not a list of values")]
     NotAList(String),
@@ -43,7 +43,7 @@ pub type ResolveReference<'a> = &'a dyn Fn(&ReferenceType, &Json) -> Option<Valu
 /// # Errors
 /// [`JsonValueError`].
 pub fn value_from_json(datatype: &Datatype, json: &Json, refer: ResolveReference<'_>) -> Result<Value, JsonValueError> {
-    let refused = || JsonValueError::WrongType(json.to_string(), datatype.to_string());
+    let refused = || JsonValueError::NotOfType(json.to_string(), datatype.to_string());
     let found = match (datatype, json) {
         (Datatype::Integer(_) | Datatype::Bitfield(_) | Datatype::Time(_), _) => integer(json),
         (Datatype::Float(_), Json::Null) => Some(Value::Float64(f64::NAN)),
@@ -145,7 +145,7 @@ fn members(compound: &CompoundType, json: &Json, refer: ResolveReference<'_>) ->
         Json::Array(values) if values.len() > compound.members.len() => {}
         _ => return Ok(Value::Compound(compound.members.iter().enumerate().map(member).collect::<Result<_, _>>()?)),
     }
-    Err(JsonValueError::WrongType(json.to_string(), "compound".to_owned()))
+    Err(JsonValueError::NotOfType(json.to_string(), "compound".to_owned()))
 }
 
 /// The elements of an array of `dims` (`[rank]`, elements), in row-major order, that lists within lists stand for.

@@ -33,13 +33,18 @@ pub fn referenced_object_path(json: &Json) -> Option<&str> {
 }
 
 /// The reference that JSON stands for, to an object of a file.
-pub fn reference_from_json(file: &File, form: &ReferenceType, json: &Json, object: ObjectId) -> Option<Value> {
+pub fn reference_from_json(
+    file: &File,
+    form: &ReferenceType,
+    json: &Json,
+    referenced_object: ObjectId,
+) -> Option<Value> {
     let part = match (json.get("region"), json.get("attribute")) {
-        (Some(region), _) => ReferentPart::Region(parse_selection(region)?),
+        (Some(region), _) => ReferentPart::Region(selection_from_json(region)?),
         (None, Some(name)) => ReferentPart::Attribute(unescape_name(name.as_str()?)),
         (None, None) => ReferentPart::Whole,
     };
-    let referent = Referent { file: None, object, part };
+    let referent = Referent { file: None, object: referenced_object, part };
     let _change = file.writer().ok()?;
     let bytes = file.store().encode_reference(form, &referent).ok()?;
     Some(Value::Reference(Reference::new(form.kind, &bytes)))
@@ -70,7 +75,7 @@ pub fn parse_u64s_null_unlimited(json: &Json) -> Option<Vec<u64>> {
 }
 
 /// The selection that JSON stands for.
-pub fn parse_selection(json: &Json) -> Option<Selection> {
+pub fn selection_from_json(json: &Json) -> Option<Selection> {
     let field = |name: &str| Some(parse_u64s_null_unlimited(json.get(name)?)?.into());
     match json {
         Json::String(text) if text == "all" => Some(Selection::All),

@@ -18,7 +18,7 @@ fn keys(client: &ObjectClient) -> Vec<String> {
         }
         true
     };
-    client.list("", list).unwrap();
+    client.list_objects_recursively("", list).unwrap();
     keys
 }
 

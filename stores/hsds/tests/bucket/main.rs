@@ -30,7 +30,7 @@ const BUCKET: &str = "bucket";
 const DOMAIN: &str = "home/run";
 
 fn client(options: &ObjectOptions) -> ObjectClient {
-    ObjectStoreLocation::Bucket { cloud: Cloud::S3, bucket: BUCKET.to_owned() }.client(options).unwrap()
+    ObjectStoreLocation::Bucket { cloud: Cloud::S3, bucket: BUCKET.to_owned() }.build_client(options).unwrap()
 }
 
 /// A lease that no test waits for.
@@ -102,7 +102,7 @@ fn check_appended(data: &dyn ChunkStore) -> u64 {
 fn objects(client: &ObjectClient) -> Vec<(String, ObjectChangeTag)> {
     let mut found = Vec::new();
     client
-        .list("", &mut |entry| {
+        .list_objects_recursively("", &mut |entry| {
             if let ListEntry::Object { key, meta } = entry {
                 found.push((key, meta.tag));
             }

@@ -39,7 +39,7 @@ fn reader(client: &ObjectClient) -> HsdsStore {
 #[test]
 fn opening_a_domain_and_listing_its_root_takes_two_requests() {
     let (client, _store) = domain();
-    let before = client.request_counts().total();
+    let before = client.request_counts().total_requests();
     let reader = reader(&client);
     let mut names = 0;
     let count = &mut |_: Link| {
@@ -48,7 +48,7 @@ fn opening_a_domain_and_listing_its_root_takes_two_requests() {
     };
     reader.for_each_link(reader.session().root, count).unwrap();
     assert_eq!((requests(&reader.request_counts()), names), ((2, 0, 0, 0, 2), 1));
-    assert_eq!(client.request_counts().total() - before, 2, "each is one request of the object store");
+    assert_eq!(client.request_counts().total_requests() - before, 2, "each is one request of the object store");
 }
 
 #[test]
@@ -56,7 +56,7 @@ fn a_slice_takes_one_request_for_the_dataset_and_its_chunks_in_one_wave() {
     let (client, _store) = domain();
     let reader = reader(&client);
     let id = find(&reader, "rows").unwrap();
-    let before = client.request_counts().total();
+    let before = client.request_counts().total_requests();
     let read = added(&reader, || {
         let data = reader.dataset(id).unwrap();
         let coords: Vec<ChunkCoord> = (2..9).map(|at| ChunkCoord::new(&[at])).collect();
@@ -68,7 +68,7 @@ fn a_slice_takes_one_request_for_the_dataset_and_its_chunks_in_one_wave() {
         })
         .unwrap();
     });
-    assert_eq!((read, client.request_counts().total() - before), ((1 + 7, 0, 0, 0, 2), 8));
+    assert_eq!((read, client.request_counts().total_requests() - before), ((1 + 7, 0, 0, 0, 2), 8));
 }
 
 #[test]

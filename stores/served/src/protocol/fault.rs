@@ -35,7 +35,7 @@ impl ServedErrorKind {
     ];
 
     /// The word in the header.
-    pub fn as_str(self) -> &'static str {
+    pub fn header_word(self) -> &'static str {
         Self::NAMED.iter().find(|(kind, _)| *kind == self).map_or("", |(_, word)| word)
     }
 

@@ -25,9 +25,9 @@ pub struct ObjectRecord {
     /// What else is known of it.
     pub info: ObjectInfo,
     /// The links of a group, unless they are too many; none of what is no group.
-    pub links: Option<Vec<Link>>,
+    pub links_if_few: Option<Vec<Link>>,
     /// The attributes, unless they are too many or too large.
-    pub attributes: Option<Vec<AttributeData>>,
+    pub attributes_if_small: Option<Vec<AttributeData>>,
 }
 
 /// Why an object cannot be read.
@@ -42,7 +42,14 @@ pub struct ObjectFailure {
 impl Default for ObjectRecord {
     fn default() -> Self {
         let (failure, links, attributes) = Default::default();
-        ObjectRecord { id: no_id(), failure, spec: ObjectSpec::group(), info: ObjectInfo::default(), links, attributes }
+        ObjectRecord {
+            id: no_id(),
+            failure,
+            spec: ObjectSpec::group(),
+            info: ObjectInfo::default(),
+            links_if_few: links,
+            attributes_if_small: attributes,
+        }
     }
 }
 
@@ -58,8 +65,8 @@ impl ObjectRecord {
         }
         wire_spec(w, &mut self.spec)?;
         wire_info(w, &mut self.info)?;
-        wire_option(w, "has links", &mut self.links, Vec::new, wire_links)?;
-        wire_option(w, "has attributes", &mut self.attributes, Vec::new, wire_attributes)
+        wire_option(w, "has links", &mut self.links_if_few, Vec::new, wire_links)?;
+        wire_option(w, "has attributes", &mut self.attributes_if_small, Vec::new, wire_attributes)
     }
 }
 

@@ -88,8 +88,8 @@ fn objects() -> ObjectsAnswer {
             comment: Some("c".into()),
             ..Default::default()
         },
-        links: Some(links.iter().cloned().map(link).collect()),
-        attributes: Some(vec![attribute.clone()]),
+        links_if_few: Some(links.iter().cloned().map(link).collect()),
+        attributes_if_small: Some(vec![attribute.clone()]),
         ..ObjectRecord::default()
     };
     let mut objects: Vec<_> = specs().into_iter().map(object).collect();

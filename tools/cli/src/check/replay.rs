@@ -5,7 +5,7 @@ use std::io::BufReader;
 use std::path::PathBuf;
 
 use h5live_checker::schedule::{Counterexample, CounterexampleEvent, CounterexampleLog};
-use h5live_output::TempOutput;
+use h5live_output::TempOutputFile;
 use serde_json::json;
 
 use crate::error::{CommandOutcome, Error, Result};
@@ -41,7 +41,7 @@ impl ReplayCommand {
         let (trace, found) = loaded.map_err(|source| Error::UnreadableCounterexample { path, source })?;
         let story = CounterexampleLog::new(&trace, &found);
         if let Some(path) = self.svg {
-            let new = TempOutput::reserve_for(&path, self.force.replaces_file)?;
+            let new = TempOutputFile::reserve_for(&path, self.force.replaces_file)?;
             std::fs::write(new.temp_path(), story.to_svg()).map_err(|source| Error::Io { path, source })?;
             new.persist()?;
             return Ok(CommandOutcome::Clean);

@@ -58,7 +58,7 @@ pub fn print_group_tree(group: &Group, raw_times: bool, out: &mut StdoutWriter) 
                 outcome = CommandOutcome::Findings;
                 format!("(error: {why})")
             }
-            ListingEntry::WithoutValues(..) => describer.text(line),
+            ListingEntry::GroupLinkOrDatatype(..) => describer.text(line),
         };
         out.line(format_args!("{:width$}  {text}", line.escaped_path).to_string().trim_end())?;
     }

@@ -104,7 +104,7 @@ impl LsCommand {
         let mut status = LiveStatus::of(&file, &self.file);
         let mut out = StdoutWriter::stdout();
         let ids: HashMap<String, ObjectId> = match self.long {
-            true => listing.paths.iter().map(|(id, path)| (escape(path), *id)).collect(),
+            true => listing.first_paths.iter().map(|(id, path)| (escape(path), *id)).collect(),
             false => HashMap::new(),
         };
         let mut owner = clock.owner().filter(|_| self.long);

@@ -98,10 +98,10 @@ impl<'a> EntryDescriber<'a> {
     /// An entry for people.
     pub fn text(&self, line: &ListingLine) -> String {
         match &line.entry {
-            ListingEntry::WithoutValues("soft" | "external", target) => format!("-> {target}"),
-            ListingEntry::WithoutValues("hard", first) => format!("= {first}"),
-            ListingEntry::WithoutValues(kind, text) if text == "-" => (*kind).to_owned(),
-            ListingEntry::WithoutValues(kind, text) => format!("{kind} {text}"),
+            ListingEntry::GroupLinkOrDatatype("soft" | "external", target) => format!("-> {target}"),
+            ListingEntry::GroupLinkOrDatatype("hard", first) => format!("= {first}"),
+            ListingEntry::GroupLinkOrDatatype(kind, text) if text == "-" => (*kind).to_owned(),
+            ListingEntry::GroupLinkOrDatatype(kind, text) => format!("{kind} {text}"),
             ListingEntry::Unreadable(why) => format!("cannot be read: {why}"),
             ListingEntry::Dataset(id, spec) => {
                 let DatasetSpec { datatype, dataspace, .. } = &**spec;
@@ -144,13 +144,15 @@ impl<'a> EntryDescriber<'a> {
     /// An entry for programs.
     pub fn json(&self, line: &ListingLine) -> Json {
         match &line.entry {
-            ListingEntry::WithoutValues(kind @ ("soft" | "external" | "hard"), target) => {
+            ListingEntry::GroupLinkOrDatatype(kind @ ("soft" | "external" | "hard"), target) => {
                 json!({ "path": line.escaped_path, "kind": kind, "target": target })
             }
-            ListingEntry::WithoutValues(kind, text) if text == "-" => {
+            ListingEntry::GroupLinkOrDatatype(kind, text) if text == "-" => {
                 json!({ "path": line.escaped_path, "kind": kind })
             }
-            ListingEntry::WithoutValues(kind, text) => json!({ "path": line.escaped_path, "kind": kind, "type": text }),
+            ListingEntry::GroupLinkOrDatatype(kind, text) => {
+                json!({ "path": line.escaped_path, "kind": kind, "type": text })
+            }
             ListingEntry::Unreadable(why) => json!({ "path": line.escaped_path, "kind": "error", "error": why }),
             ListingEntry::Dataset(id, spec) => self.dataset_json(&line.escaped_path, *id, spec),
             ListingEntry::Map(id, spec) => json!({

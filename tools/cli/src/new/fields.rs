@@ -3,7 +3,7 @@
 use serde_json::{Map, Value as Json};
 
 use crate::from_json::JsonValueError;
-use crate::reference_json::{parse_selection, parse_u64s_null_unlimited};
+use crate::reference_json::{parse_u64s_null_unlimited, selection_from_json};
 use crate::type_parse::{DatatypeFromText, TypeParseError, unescape_name};
 
 use crate::model::{
@@ -210,8 +210,8 @@ impl<'a> DescriptionFields<'a> {
             Some(VirtualSource {
                 file: unescape_name(json.get("file")?.as_str()?),
                 dataset: unescape_name(json.get("dataset")?.as_str()?),
-                source: parse_selection(json.get("source")?)?,
-                target: parse_selection(json.get("target")?)?,
+                source: selection_from_json(json.get("source")?)?,
+                target: selection_from_json(json.get("target")?)?,
             })
         };
         let wanted = "sources with file, dataset, source and target";

@@ -13,11 +13,11 @@ pub enum FileDifference {
     /// The value at an index; in each file.
     Value(Vec<u64>, Value, Value),
     /// The number of different values. Not all of them were shown.
-    ValueCount(u64),
+    DifferingValueCount(u64),
     /// A key of a map, and its value in each file that has the key.
     Pair(Value, Option<Value>, Option<Value>),
     /// The number of different pairs. Not all of them were shown.
-    PairCount(u64),
+    DifferingPairCount(u64),
     /// The values cannot be read in one of the files.
     Unreadable(String),
 }
@@ -36,7 +36,7 @@ impl FileDifference {
             FileDifference::Value(at, a, b) => {
                 serde_json::json!({"path": path, "at": at, "a": json_nan_as_null(a, &bytes), "b": json_nan_as_null(b, &bytes)})
             }
-            FileDifference::ValueCount(count) => serde_json::json!({"path": path, "differing_values": count}),
+            FileDifference::DifferingValueCount(count) => serde_json::json!({"path": path, "differing_values": count}),
             FileDifference::Pair(key, a, b) => {
                 let value = |value: &Option<Value>| value.as_ref().map(|value| json_nan_as_null(value, &bytes));
                 let mut line = serde_json::json!({"path": path, "key": json_nan_as_null(key, &bytes)});
@@ -46,7 +46,7 @@ impl FileDifference {
                 });
                 line
             }
-            FileDifference::PairCount(count) => serde_json::json!({"path": path, "differing_pairs": count}),
+            FileDifference::DifferingPairCount(count) => serde_json::json!({"path": path, "differing_pairs": count}),
             FileDifference::Unreadable(error) => serde_json::json!({"path": path, "unreadable": error}),
         }
     }
@@ -58,15 +58,15 @@ impl FileDifference {
             FileDifference::Property(what, a, b) => format!("{path}: {what}: {a} and {b}"),
             FileDifference::Value(at, a, b) if at.is_empty() => format!("{path}: {a} and {b}"),
             FileDifference::Value(at, a, b) => format!("{path}{at:?}: {a} and {b}"),
-            FileDifference::ValueCount(1) => format!("{path}: 1 value differs"),
-            FileDifference::ValueCount(count) => format!("{path}: {count} values differ"),
+            FileDifference::DifferingValueCount(1) => format!("{path}: 1 value differs"),
+            FileDifference::DifferingValueCount(count) => format!("{path}: {count} values differ"),
             FileDifference::Pair(key, Some(a), Some(b)) => format!("{path}[{key}]: {a} and {b}"),
             FileDifference::Pair(key, a, _) => {
                 let file = if a.is_some() { 'A' } else { 'B' };
                 format!("{path}[{key}]: in {file} only")
             }
-            FileDifference::PairCount(1) => format!("{path}: 1 pair differs"),
-            FileDifference::PairCount(count) => format!("{path}: {count} pairs differ"),
+            FileDifference::DifferingPairCount(1) => format!("{path}: 1 pair differs"),
+            FileDifference::DifferingPairCount(count) => format!("{path}: {count} pairs differ"),
             FileDifference::Unreadable(error) => format!("{path}: {error}"),
         }
     }

@@ -70,7 +70,7 @@ impl<'a> FileDiff<'a> {
     ) -> Vec<FileDifference> {
         match (a, b) {
             _ if a.kind() != b.kind() => vec![FileDifference::Property("kind", a.kind().into(), b.kind().into())],
-            (ListingEntry::WithoutValues(_, a), ListingEntry::WithoutValues(_, b)) if a != b => {
+            (ListingEntry::GroupLinkOrDatatype(_, a), ListingEntry::GroupLinkOrDatatype(_, b)) if a != b => {
                 vec![FileDifference::Property("target or type", a.clone(), b.clone())]
             }
             // What is not known is not equal.

@@ -60,7 +60,7 @@ impl PairDifferences {
 
     fn into_differences(mut self) -> Vec<FileDifference> {
         if self.count > self.shown.len() as u64 {
-            self.shown.push(FileDifference::PairCount(self.count));
+            self.shown.push(FileDifference::DifferingPairCount(self.count));
         }
         self.shown
     }

@@ -32,7 +32,7 @@ impl DiffSide {
     /// # Errors
     /// If it cannot be opened.
     pub fn dataset(&self, id: ObjectId) -> h5live::Result<Option<Dataset>> {
-        let path = self.listing.paths.get(&id).map(|path| String::from_utf8_lossy(path)).unwrap_or_default();
+        let path = self.listing.first_paths.get(&id).map(|path| String::from_utf8_lossy(path)).unwrap_or_default();
         match self.file.root().object_by_id(id, &path)? {
             Object::Dataset(dataset) => Ok(Some(dataset)),
             _ => Ok(None),
@@ -43,6 +43,6 @@ impl DiffSide {
     pub fn referenced_path(&self, value: &Value) -> Option<&[u8]> {
         let Value::Reference(reference) = value else { return None };
         let object = self.file.dereference(reference).ok()??;
-        self.listing.paths.get(&object.id()).map(Vec::as_slice)
+        self.listing.first_paths.get(&object.id()).map(Vec::as_slice)
     }
 }

@@ -63,7 +63,7 @@ impl ValueDifferences {
     /// Those that are shown, and their number if these are not all.
     pub fn take_differences(&mut self) -> Vec<FileDifference> {
         if self.count > self.shown.len() as u64 {
-            self.shown.push(FileDifference::ValueCount(self.count));
+            self.shown.push(FileDifference::DifferingValueCount(self.count));
         }
         std::mem::take(&mut self.shown)
     }

@@ -22,7 +22,7 @@ pub struct ListingLine {
 #[derive(Debug)]
 pub enum ListingEntry {
     /// A kind with nothing but a type column (`-` where it is empty).
-    WithoutValues(&'static str, String),
+    GroupLinkOrDatatype(&'static str, String),
     /// A dataset, to be described and hashed.
     Dataset(ObjectId, Box<DatasetSpec>),
     /// A map, to be described and hashed.
@@ -37,7 +37,7 @@ impl ListingEntry {
     /// The word for what it is.
     pub fn kind(&self) -> &'static str {
         match self {
-            ListingEntry::WithoutValues(kind, _) => kind,
+            ListingEntry::GroupLinkOrDatatype(kind, _) => kind,
             ListingEntry::Dataset(..) => "dataset",
             ListingEntry::Map(..) => "map",
             ListingEntry::Attribute(_) => "attribute",
@@ -52,7 +52,7 @@ pub struct Listing {
     /// The lines in order.
     pub lines: Vec<ListingLine>,
     /// Unescaped paths.
-    pub paths: HashMap<ObjectId, Vec<u8>>,
+    pub first_paths: HashMap<ObjectId, Vec<u8>>,
 }
 
 impl Listing {
@@ -116,13 +116,13 @@ impl Listing {
             Ok(kind) => kind,
             Err(error) => return self.unreadable(path, &error),
         };
-        if let Some(first) = self.paths.get(&id) {
+        if let Some(first) = self.first_paths.get(&id) {
             let first = escape(first);
             return self.plain(path, "hard", first);
         }
         match kind {
             ObjectKind::Group => {
-                self.paths.insert(id, path.to_vec());
+                self.first_paths.insert(id, path.to_vec());
                 self.plain(path, "group", "-".to_owned());
                 self.attributes(store, id, path);
                 return if enters { self.links(store, id, path) } else { None };
@@ -132,7 +132,7 @@ impl Listing {
                     Ok(spec) => spec,
                     Err(error) => return self.unreadable(path, &error),
                 };
-                self.paths.insert(id, path.to_vec());
+                self.first_paths.insert(id, path.to_vec());
                 self.push(path, ListingEntry::Dataset(id, Box::new((*spec).clone())));
             }
             ObjectKind::Datatype => {
@@ -140,7 +140,7 @@ impl Listing {
                     Ok(datatype) => datatype,
                     Err(error) => return self.unreadable(path, &error),
                 };
-                self.paths.insert(id, path.to_vec());
+                self.first_paths.insert(id, path.to_vec());
                 let datatype = datatype.with_vlen_and_reference_sizes(
                     store.session().vlen_and_reference_sizes,
                     VlenAndReferenceSizes::default(),
@@ -152,7 +152,7 @@ impl Listing {
                     Ok(spec) => spec,
                     Err(error) => return self.unreadable(path, &error),
                 };
-                self.paths.insert(id, path.to_vec());
+                self.first_paths.insert(id, path.to_vec());
                 self.push(path, ListingEntry::Map(id, Box::new(spec)));
             }
         }
@@ -196,7 +196,7 @@ impl Listing {
     }
 
     fn plain(&mut self, path: &[u8], kind: &'static str, text: String) -> Option<ListingLevel> {
-        self.push(path, ListingEntry::WithoutValues(kind, text));
+        self.push(path, ListingEntry::GroupLinkOrDatatype(kind, text));
         None
     }
 

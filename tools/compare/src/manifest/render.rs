@@ -114,7 +114,7 @@ impl<'a> ManifestRenderer<'a> {
 
     /// As [`ManifestRenderer::new`], of a listing of a file, which reads its datasets.
     pub fn of_file(file: &'a File, listing: &'a Listing, max_dataset_bytes: u64) -> Self {
-        let path_of = |id| listing.paths.get(&id).map(|path| String::from_utf8_lossy(path)).unwrap_or_default();
+        let path_of = |id| listing.first_paths.get(&id).map(|path| String::from_utf8_lossy(path)).unwrap_or_default();
         let read = move |id: ObjectId, selection: &Selection| match file.root().object_by_id(id, &path_of(id)) {
             Ok(Object::Dataset(dataset)) => dataset.read_raw(selection).map_err(|error| UnreadCause::of(&error)),
             Ok(_) => Err(UnreadCause::Unreadable("this is no dataset any more".to_owned())),
@@ -154,11 +154,11 @@ impl<'a> ManifestRenderer<'a> {
     }
 
     /// The lines in order, without their ends.
-    pub fn lines(&self) -> impl Iterator<Item = String> + '_ {
+    pub fn render_lines(&self) -> impl Iterator<Item = String> + '_ {
         self.listing.lines.iter().map(|line| {
             let path = &line.escaped_path;
             match &line.entry {
-                ListingEntry::WithoutValues(kind, text) => format!("{path}\t{kind}\t{text}\t-\t-\t-"),
+                ListingEntry::GroupLinkOrDatatype(kind, text) => format!("{path}\t{kind}\t{text}\t-\t-\t-"),
                 ListingEntry::Unreadable(why) => {
                     let column = self.column(path, Err(UnreadCause::Unreadable(why.clone())));
                     format!("{path}\terror\t-\t-\t-\t{column}")
@@ -347,7 +347,7 @@ impl VlenAndReferenceResolver for ManifestRenderer<'_> {
         let referent = self.store.referent(kind, reference);
         if kind == ReferenceKind::Object1 {
             let object = referent.ok().flatten().filter(|to| to.file.is_none() && self.store.kind(to.object).is_ok());
-            let path = object.map(|to| to.object).and_then(|id| self.listing.paths.get(&id));
+            let path = object.map(|to| to.object).and_then(|id| self.listing.first_paths.get(&id));
             return Ok(path.cloned().unwrap_or_default());
         }
         let referent = referent.map_err(|error| CanonicalError::Reference(Box::new(error)))?;
@@ -355,7 +355,7 @@ impl VlenAndReferenceResolver for ManifestRenderer<'_> {
         let path = match &file {
             // Nobody has listed the other file.
             Some(_) => object.to_string().into_bytes(),
-            None => self.listing.paths.get(&object).cloned().unwrap_or_default(),
+            None => self.listing.first_paths.get(&object).cloned().unwrap_or_default(),
         };
         let part = match &part {
             ReferentPart::Whole => String::new(),

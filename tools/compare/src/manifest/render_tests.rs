@@ -36,7 +36,7 @@ fn manifest(store: &MemoryStore) -> Vec<String> {
         chunks.read(&chunk, 0, &mut bytes).unwrap();
         Ok(bytes)
     };
-    ManifestRenderer::new(store, &listing, LIMIT, Box::new(&read)).lines().collect()
+    ManifestRenderer::new(store, &listing, LIMIT, Box::new(&read)).render_lines().collect()
 }
 
 fn sha(bytes: &[u8]) -> String {
@@ -206,7 +206,7 @@ fn elements_that_nobody_wrote_are_hashed_and_not_looked_up() {
         Ok(expected[slab.start[0] as usize..][..slab.block[0] as usize].to_vec())
     };
     let listing = Listing::from_store(&store, store.session().root, b"/", None);
-    let lines: Vec<_> = ManifestRenderer::new(&store, &listing, LIMIT, Box::new(&read)).lines().collect();
+    let lines: Vec<_> = ManifestRenderer::new(&store, &listing, LIMIT, Box::new(&read)).render_lines().collect();
     assert!(lines[1].ends_with(&format!("\t{}", sha(&expected))), "{}", lines[1]);
     assert_eq!(reads.get(), 1, "of four blocks, one has a chunk");
 }
@@ -223,7 +223,7 @@ fn elements_that_are_larger_than_what_may_be_allocated_are_unreadable() {
         allocation: AllocationLimit::new(256 << 20),
         ..ManifestRenderer::new(&store, &listing, LIMIT, Box::new(&read))
     };
-    let lines: Vec<_> = renderer.lines().collect();
+    let lines: Vec<_> = renderer.render_lines().collect();
     assert!(lines[1].contains("\tunreadable:"), "{}", lines[1]);
 }
 

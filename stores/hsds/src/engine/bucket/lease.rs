@@ -128,7 +128,7 @@ impl WriterLease {
         let old = held.tag.clone();
         self.0.renew(&mut held)?;
         for (condition, refusal) in
-            [(PutCondition::Absent, ObjectErrorKind::Exists), (PutCondition::Matches(old), ObjectErrorKind::Changed)]
+            [(PutCondition::Absent, ObjectErrorKind::Exists), (PutCondition::Matching(old), ObjectErrorKind::Changed)]
         {
             let other = LeaseDocument { renewal_count: held.document.renewal_count + 1, ..held.document.clone() };
             match self.0.client.put(&self.0.key, other.to_bytes(), &condition) {
@@ -297,7 +297,7 @@ impl LeaseState {
     fn condition(&self, held: &HeldLease) -> PutCondition {
         match self.is_unfenced {
             true => PutCondition::Always,
-            false => PutCondition::Matches(held.tag.clone()),
+            false => PutCondition::Matching(held.tag.clone()),
         }
     }
 
@@ -375,7 +375,7 @@ impl LeaseTaking<'_> {
                     let old = LeaseDocument::parse(&found.bytes);
                     own.epoch = old.as_ref().map_or(0, |old| old.epoch).saturating_add(1);
                     own.has_verified_conditional_writes = old.is_some_and(|old| old.has_verified_conditional_writes);
-                    PutCondition::Matches(found.meta.tag)
+                    PutCondition::Matching(found.meta.tag)
                 }
                 Ok(GetOutcome::NotModified) => continue,
                 Err(error) => return Err(error.into()),

@@ -250,7 +250,7 @@ impl ObjectEngine for BucketEngine {
         let items = puts.into_iter().map_while(|DocumentPut { object, expected_tag: replaces }| {
             RequestCounters::add_bytes(&self.counters.bytes_written, object.bytes.len());
             let replaced = replaces.filter(|_| has_conditions).as_ref().and_then(client_tag);
-            let condition = replaced.map_or(PutCondition::Always, PutCondition::Matches);
+            let condition = replaced.map_or(PutCondition::Always, PutCondition::Matching);
             let item = PutItem { key: object.key, bytes: object.bytes.into(), condition };
             self.may_begin(&refused).then_some(item)
         });
@@ -265,7 +265,7 @@ impl ObjectEngine for BucketEngine {
             Err(WaveError::Client(error)) if error.kind == ObjectErrorKind::Changed => {
                 // Most probably the lease was taken after the question: its taker is named.
                 self.confirm_lease()?;
-                return Err(HsdsError::DocumentChanged(error.object).into());
+                return Err(HsdsError::DocumentChanged(error.object_display_name).into());
             }
             written => written?,
         }
@@ -302,7 +302,7 @@ impl ObjectEngine for BucketEngine {
             }
             ListEntry::Prefix(_) => true,
         };
-        Ok(self.client.list(prefix.trim_end_matches('/'), listed)?)
+        Ok(self.client.list_objects_recursively(prefix.trim_end_matches('/'), listed)?)
     }
 
     fn folder_names(&self, prefix: &str) -> Result<Vec<String>> {
@@ -327,7 +327,7 @@ impl ObjectEngine for BucketEngine {
         let mut keys = vec![DOMAIN_FILE.to_owned()];
         for top in self.folder_names("")?.into_iter().filter(|name| name != OBJECTS_FOLDER) {
             self.counters.wave(&self.counters.lists, 1);
-            self.client.list(&top, &mut |entry| {
+            self.client.list_objects_recursively(&top, &mut |entry| {
                 if let ListEntry::Object { key, .. } = entry
                     && is_domain_key(&key)
                 {
