@@ -16,12 +16,12 @@ fn entries() -> Vec<Vec<u8>> {
     let changes = [
         (2, EntryChange::Block { start: dims(&[1, 2]), count: dims(&[3, 4]) }),
         (2, EntryChange::Points(vec![1, 2, 3, 4])),
-        (1, EntryChange::Grow(dims(&[9]))),
-        (3, EntryChange::Shrink(dims(&[1, 2, 3]))),
+        (1, EntryChange::GrowToAtLeast(dims(&[9]))),
+        (3, EntryChange::ShrinkTo(dims(&[1, 2, 3]))),
         (0, EntryChange::EndOfBatch { order: 7, shifts: Vec::new() }),
     ];
     let entry = |(rank, change)| {
-        let head = EntryHead { batch: 1, file: 0, dataset: 1, change, filter_id: 0, data_len: 24, data_crc: 5 };
+        let head = EntryHead { batch_number: 1, file: 0, dataset: 1, change, filter_id: 0, data_len: 24, data_crc: 5 };
         let mut bytes = Vec::new();
         head.encode(rank, &mut bytes);
         bytes.resize(head.lengths().len as usize, 3);
