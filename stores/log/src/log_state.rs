@@ -288,7 +288,7 @@ impl LogState {
     /// If the rank is not the one that the log knows.
     pub fn stage_entry(&mut self, dataset: u64, rank: usize, entry: UnstagedEntry<'_>) -> Result<()> {
         self.end_points()?;
-        self.stage_entry(dataset, rank, entry)
+        self.append_dataset_entry(dataset, rank, entry)
     }
 
     /// Stages one element.
@@ -302,7 +302,7 @@ impl LogState {
         }
         if at.is_empty() || !self.format.supports_all_entry_kinds() {
             let change = EntryChange::Block { start: DimVec::from_slice(at), count: DimVec::from_elem(1, at.len()) };
-            return self.stage_entry(dataset, at.len(), UnstagedEntry::plain(change, element));
+            return self.append_dataset_entry(dataset, at.len(), UnstagedEntry::plain(change, element));
         }
         let new = || PointRun { dataset, rank: at.len(), coords: Vec::new(), data: Vec::new() };
         let run = self.points.get_or_insert_with(new);
@@ -314,7 +314,7 @@ impl LogState {
     /// Makes the points that wait an entry.
     fn end_points(&mut self) -> Result<()> {
         let Some(PointRun { dataset, rank, coords, data }) = self.points.take() else { return Ok(()) };
-        self.stage_entry(dataset, rank, UnstagedEntry::plain(EntryChange::Points(coords), &data))
+        self.append_dataset_entry(dataset, rank, UnstagedEntry::plain(EntryChange::Points(coords), &data))
     }
 
     fn append_dataset_entry(&mut self, dataset: u64, rank: usize, entry: UnstagedEntry<'_>) -> Result<()> {

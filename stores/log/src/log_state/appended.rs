@@ -50,7 +50,7 @@ impl LogState {
         {
             // What is seen has an extent: later rows, also those of others, go behind it.
             if let Some(extent) = rows.unrecorded_extent() {
-                self.stage_entry(number, extent.len(), UnstagedEntry::plain(EntryChange::GrowToAtLeast(extent), &[]))?;
+                self.append_dataset_entry(number, extent.len(), UnstagedEntry::plain(EntryChange::GrowToAtLeast(extent), &[]))?;
             }
             if let Some(dataset) = self.datasets.get_mut(&number) {
                 dataset.shift_unended_entries(&shifts);
