@@ -21,7 +21,7 @@ impl Owner {
     }
 
     /// The address of the object header; undefined for [`Owner::FILE`].
-    pub const fn header(self) -> Addr {
+    pub const fn object_header_addr(self) -> Addr {
         self.0
     }
 }

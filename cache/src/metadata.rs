@@ -251,7 +251,7 @@ impl Cache {
     /// As [`Cache::revalidate_owner_on_load`] if the header of `owner` is cached, and as [`Cache::evict_owner`] otherwise: of
     /// objects that are looked at once, nothing is kept.
     pub fn evict_or_revalidate_on_load(&self, owner: Owner) {
-        match self.shard_of(owner.header()).get_slot(owner.header()) {
+        match self.shard_of(owner.object_header_addr()).get_slot(owner.object_header_addr()) {
             Some(_) => self.revalidate_owner_on_load(owner),
             None => self.evict_owner(owner),
         }
@@ -259,7 +259,7 @@ impl Cache {
 
     fn evict_entries(&self, owner: Option<Owner>) {
         let held_too = self.is_read_only();
-        let of_header = owner.map(|owner| self.shard_of(owner.header()));
+        let of_header = owner.map(|owner| self.shard_of(owner.object_header_addr()));
         // What the caller has seen of the file comes before the look at what is empty.
         fence(SeqCst);
         // Evicting a child lets go of its parent, so there may be more to evict then.

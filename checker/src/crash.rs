@@ -18,7 +18,7 @@ use parking_lot::Mutex;
 use crate::schedule::{AllowedTears, Tear, Verdict, WriterPosition};
 use crate::trace::{StorageOp, Trace};
 
-pub use disk::CrashedDisk;
+pub use disk::CrashedStorage;
 pub use power_failure::PowerFailureSampling;
 use subsets::subsets;
 
@@ -92,7 +92,7 @@ pub enum SurvivingWrites {
 #[derive(Debug, Clone, Default)]
 pub struct CrashExploreReport {
     /// Crashes: what outlasted them, no two the same.
-    pub writer_crash_count: u64,
+    pub planned_writer_crash_count: u64,
     /// States of the file among them that differ, and were looked at.
     pub checked_state_count: u64,
     /// Whether that is all there is within the bounds.
@@ -113,7 +113,7 @@ const MAX_BAD_STATES: usize = 16;
 pub fn explore_crashes(
     trace: &Trace,
     bounds: &CrashExploreBounds,
-    recover: &(impl Fn(&Arc<CrashedDisk>, &ExpectedPrefixRange) -> Verdict + Sync),
+    recover: &(impl Fn(&Arc<CrashedStorage>, &ExpectedPrefixRange) -> Verdict + Sync),
 ) -> CrashExploreReport {
     let began = Instant::now();
     let all = match bounds.crash_kind {
@@ -136,7 +136,7 @@ pub fn explore_crashes(
         }
     });
     let mut found = shared.found.into_inner();
-    found.writer_crash_count = all.states.len() as u64;
+    found.planned_writer_crash_count = all.states.len() as u64;
     found.is_exhaustive = all.complete && !shared.stop.load(Relaxed);
     found
         .violations
@@ -224,13 +224,13 @@ impl SurvivingWrites {
     }
 
     /// The file.
-    pub fn build_crashed_disk(&self, trace: &Trace) -> CrashedDisk {
-        let disk = CrashedDisk::new(Arc::new(trace.base().to_vec()));
+    pub fn build_crashed_storage(&self, trace: &Trace) -> CrashedStorage {
+        let disk = CrashedStorage::new(Arc::new(trace.base().to_vec()));
         self.apply(trace, &disk);
         disk
     }
 
-    fn apply(&self, trace: &Trace, disk: &CrashedDisk) {
+    fn apply(&self, trace: &Trace, disk: &CrashedStorage) {
         let operations = trace.operations();
         match self {
             SurvivingWrites::Prefix(position) => {
@@ -267,7 +267,7 @@ struct CrashExplorer<'a, R> {
 /// States that a thread takes at once.
 const STATES_PER_BATCH: usize = 64;
 
-impl<R: Fn(&Arc<CrashedDisk>, &ExpectedPrefixRange) -> Verdict + Sync> CrashExplorer<'_, R> {
+impl<R: Fn(&Arc<CrashedStorage>, &ExpectedPrefixRange) -> Verdict + Sync> CrashExplorer<'_, R> {
     fn check_states(&self, all: &[(SurvivingWrites, ExpectedPrefixRange)]) {
         let base = Arc::new(self.trace.base().to_vec());
         loop {
@@ -283,7 +283,7 @@ impl<R: Fn(&Arc<CrashedDisk>, &ExpectedPrefixRange) -> Verdict + Sync> CrashExpl
                 if self.stop.load(Relaxed) {
                     return;
                 }
-                let disk = CrashedDisk::new(base.clone());
+                let disk = CrashedStorage::new(base.clone());
                 survivors.apply(self.trace, &disk);
                 self.check_state(disk, survivors, *expected, &mut Vec::new());
             }
@@ -292,7 +292,7 @@ impl<R: Fn(&Arc<CrashedDisk>, &ExpectedPrefixRange) -> Verdict + Sync> CrashExpl
 
     fn check_state(
         &self,
-        disk: CrashedDisk,
+        disk: CrashedStorage,
         survivors: &SurvivingWrites,
         expected: ExpectedPrefixRange,
         recoveries: &mut Vec<WriterPosition>,

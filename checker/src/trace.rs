@@ -94,9 +94,9 @@ impl MarkValues {
         MarkValues(trace.numbered_marks(word))
     }
 
-    /// The numbers that were stated after `from` operations, and within `to`.
-    pub fn values_between(&self, from: usize, to: usize) -> impl Iterator<Item = u64> {
-        self.0.iter().filter(move |(at, _)| *at > from && *at <= to).map(|(_, number)| *number)
+    /// The numbers that were stated after `after_prefix` operations, and within `last_prefix`.
+    pub fn values_between(&self, after_prefix: usize, last_prefix: usize) -> impl Iterator<Item = u64> {
+        self.0.iter().filter(move |(at, _)| *at > after_prefix && *at <= last_prefix).map(|(_, number)| *number)
     }
 
     /// The number that was stated last within `prefix` operations.

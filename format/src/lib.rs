@@ -82,7 +82,7 @@ pub use free_space::{
 pub use generation::GenerationWord;
 pub use global_heap::{GlobalHeapCollection, GlobalHeapId, GlobalHeapObject};
 pub use libver::{LibVer, StructureVersions};
-pub use local_heap::{LocalHeapData, LocalHeapFreeBlock, LocalHeapPrefix};
+pub use local_heap::{LocalHeapData, LocalHeapFreeRange, LocalHeapPrefix};
 pub use object_header::{
     AttributePhaseChange, ContinuationChunk, FirstHeaderChunk, HeaderTimes, MessageBody, MessageFlags,
     ObjectHeaderPrefix, RawMessage,

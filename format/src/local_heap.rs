@@ -51,7 +51,7 @@ impl Record for LocalHeapPrefix {
 
 /// A run of unused bytes in the data segment of a local heap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct LocalHeapFreeBlock {
+pub struct LocalHeapFreeRange {
     /// Bytes from the start of the data segment.
     pub offset: u64,
     /// Bytes.
@@ -97,7 +97,7 @@ impl LocalHeapData {
     ///
     /// # Errors
     /// [`Fault::InvalidValue`] if a block lies outside the segment, or the list does not end.
-    pub fn free_blocks(&self, head: Option<u64>, length: Width) -> Result<Vec<LocalHeapFreeBlock>> {
+    pub fn free_ranges(&self, head: Option<u64>, length: Width) -> Result<Vec<LocalHeapFreeRange>> {
         let smallest = length.bytes().saturating_mul(2);
         let max_blocks = self.bytes.len().checked_div(smallest).unwrap_or(0);
         let mut blocks = Vec::new();
@@ -124,7 +124,7 @@ impl LocalHeapData {
             if blocks.len() >= max_blocks || following == 0 {
                 return error(following, "the list of free blocks ends");
             }
-            blocks.push(LocalHeapFreeBlock { offset, size });
+            blocks.push(LocalHeapFreeRange { offset, size });
             next = Some(following).filter(|following| *following != NO_BLOCK);
         }
         Ok(blocks)
@@ -132,10 +132,10 @@ impl LocalHeapData {
 
     /// Threads a list of free blocks through the segment, and returns where it begins. Blocks that cannot hold the
     /// two lengths of a list entry, or lie outside the segment, are left out: they are lost until the heap is rebuilt.
-    pub fn set_free_blocks(&mut self, blocks: &[LocalHeapFreeBlock], length: Width) -> Option<u64> {
+    pub fn set_free_blocks(&mut self, blocks: &[LocalHeapFreeRange], length: Width) -> Option<u64> {
         let smallest = length.bytes().saturating_mul(2);
         let end = self.bytes.len() as u64;
-        let fits = |block: &&LocalHeapFreeBlock| {
+        let fits = |block: &&LocalHeapFreeRange| {
             block.size >= smallest as u64 && block.offset.checked_add(block.size).is_some_and(|to| to <= end)
         };
         let mut next = None;
@@ -223,19 +223,19 @@ mod tests {
 
     #[test]
     fn free_blocks_are_a_list_in_the_segment() {
-        let blocks = [LocalHeapFreeBlock { offset: 40, size: 24 }, LocalHeapFreeBlock { offset: 8, size: 16 }];
+        let blocks = [LocalHeapFreeRange { offset: 40, size: 24 }, LocalHeapFreeRange { offset: 8, size: 16 }];
         let mut data = LocalHeapData { bytes: vec![0; 64] };
         let head = data.set_free_blocks(&blocks, Width::EIGHT);
         assert_eq!(head, Some(40));
-        assert_eq!(data.free_blocks(head, Width::EIGHT).unwrap(), blocks);
-        assert_eq!(data.set_free_blocks(&[LocalHeapFreeBlock { offset: 60, size: 8 }], Width::EIGHT), None);
+        assert_eq!(data.free_ranges(head, Width::EIGHT).unwrap(), blocks);
+        assert_eq!(data.set_free_blocks(&[LocalHeapFreeRange { offset: 60, size: 8 }], Width::EIGHT), None);
     }
 
     #[test]
     fn refuses_a_list_of_free_blocks_that_goes_round() {
         let mut data = LocalHeapData { bytes: vec![0; 64] };
-        data.set_free_blocks(&[LocalHeapFreeBlock { offset: 8, size: 16 }], Width::EIGHT);
+        data.set_free_blocks(&[LocalHeapFreeRange { offset: 8, size: 16 }], Width::EIGHT);
         data.bytes[8] = 8;
-        assert!(data.free_blocks(Some(8), Width::EIGHT).is_err());
+        assert!(data.free_ranges(Some(8), Width::EIGHT).is_err());
     }
 }

@@ -49,7 +49,7 @@ impl ExtensibleArray {
     ) -> Result<Self> {
         let geometry = ExtensibleArrayGeometry::new(&parameters).ok_or(Error::Contradiction {
             record: "data layout message",
-            at: metadata.owner().header(),
+            at: metadata.owner().object_header_addr(),
             other: "format",
             rule: "parameters of an extensible array",
         })?;

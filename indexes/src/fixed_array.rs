@@ -86,7 +86,7 @@ impl FixedArray {
         format: ChunkEntryFormat,
         page_bits: u8,
     ) -> Result<Self> {
-        let at = metadata.owner().header();
+        let at = metadata.owner().object_header_addr();
         let contradiction = |rule| Error::Contradiction { record: "data layout message", at, other: "dataspace", rule };
         let elements = line.chunk_count().ok_or_else(|| contradiction("a fixed array has no unlimited dimension"))?;
         let fits = elements.checked_mul(32).is_some() && (1..32).contains(&page_bits);

@@ -32,7 +32,7 @@ impl ImplicitIndex {
         let chunks = line.chunk_count().filter(|chunks| chunks.checked_mul(chunk_bytes).is_some());
         let chunks = chunks.ok_or(Error::Contradiction {
             record: "data layout message",
-            at: metadata.owner().header(),
+            at: metadata.owner().object_header_addr(),
             other: "dataspace",
             rule: "chunks behind one another have an end",
         })?;

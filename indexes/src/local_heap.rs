@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 
 use h5live_cache::{DependencyKind, DependencyNode, FreeEpoch, FreeList, Handle, Space, SpaceKind};
-use h5live_format::{Addr, LocalHeapData, LocalHeapFreeBlock, LocalHeapPrefix};
+use h5live_format::{Addr, LocalHeapData, LocalHeapFreeRange, LocalHeapPrefix};
 use h5live_model::Name;
 use parking_lot::Mutex;
 
@@ -250,9 +250,9 @@ impl LocalHeapStrings {
     }
 
     /// The free blocks that the file lists; none if the list is damaged.
-    fn free_blocks(&self) -> Vec<LocalHeapFreeBlock> {
+    fn free_blocks(&self) -> Vec<LocalHeapFreeRange> {
         let (head, width) = (self.prefix.read().free_list_head, self.metadata.widths().length);
-        self.with_data(|data| data.free_blocks(head, width)).unwrap_or_default()
+        self.with_data(|data| data.free_ranges(head, width)).unwrap_or_default()
     }
 
     /// Moves the strings to a segment that is at least half as large again, with at least `need` free bytes at its end.
@@ -312,7 +312,7 @@ impl LocalHeapStrings {
         strings.is_everything_else_taken = false;
         strings.reclaim_removed(self.metadata.cache().space());
         let mut blocks: Vec<_> =
-            strings.free_list.sections().map(|(offset, size)| LocalHeapFreeBlock { offset, size }).collect();
+            strings.free_list.sections().map(|(offset, size)| LocalHeapFreeRange { offset, size }).collect();
         strings.free_list.clear();
         let old = self.prefix.read().data_size;
         let mut size = old;

@@ -123,7 +123,7 @@ impl ObjectMetadataAccess {
     /// # Errors
     /// As [`ObjectMetadataAccess::create`]; if the length is larger than what may be allocated at once.
     pub(crate) fn create_with_stated_len<R: Entry>(&self, len: u64, value: impl FnOnce() -> R) -> Result<Handle<R>> {
-        self.cache.check_memory_allocation(self.owner.header(), len)?;
+        self.cache.check_memory_allocation(self.owner.object_header_addr(), len)?;
         self.create(len, value())
     }
 

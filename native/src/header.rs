@@ -115,7 +115,7 @@ impl CachedHeader {
     /// # Errors
     /// If a chunk cannot be read, or an unknown message forbids reading or writing.
     pub fn load_header(metadata: &ObjectMetadataAccess, writing: bool) -> Result<Self> {
-        let at = metadata.owner().header();
+        let at = metadata.owner().object_header_addr();
         let first = metadata.cache().load(at, metadata.owner(), || read_first_chunk(metadata, at))?;
         let prefix = first.read().prefix;
         let mut header =
@@ -159,7 +159,7 @@ impl CachedHeader {
 
     /// Where the header is.
     pub fn addr(&self) -> Addr {
-        self.metadata.owner().header()
+        self.metadata.owner().object_header_addr()
     }
 
     /// The part of the header before the messages.

@@ -59,7 +59,7 @@ impl HeapStructures {
     /// The fractal heap at `addr`, which belongs to the object of `metadata`, to be changed.
     pub fn fractal_heap_for_writing(&self, metadata: &ObjectMetadataAccess, addr: Addr) -> FractalHeap {
         let open = || FractalHeap::new(metadata.clone(), addr, self.unfilter.clone(), Arc::default());
-        self.changed_owners.lock().insert(metadata.owner().header());
+        self.changed_owners.lock().insert(metadata.owner().object_header_addr());
         self.changed_heaps.lock().entry(addr).or_insert_with(open).clone()
     }
 
@@ -70,7 +70,7 @@ impl HeapStructures {
             && *group == metadata.owner()
             && links.is_at(info.heap, info.name_index, info.order_index)
         {
-            self.changed_owners.lock().insert(group.header());
+            self.changed_owners.lock().insert(group.object_header_addr());
             return links.clone();
         }
         let heap = self.fractal_heap_for_writing(metadata, info.heap);
@@ -91,7 +91,7 @@ impl HeapStructures {
     ) -> Result<FractalHeap> {
         let unfilter = self.unfilter.clone();
         let heap = FractalHeap::create(metadata.clone(), unfilter, parameters, filters, Arc::default())?;
-        self.changed_owners.lock().insert(metadata.owner().header());
+        self.changed_owners.lock().insert(metadata.owner().object_header_addr());
         self.changed_heaps.lock().insert(heap.addr(), heap.clone());
         // The heap may be where another one was.
         *self.last_dense_links.lock() = None;

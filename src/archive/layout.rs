@@ -22,13 +22,13 @@ pub const DIGEST_ALGORITHM_ATTRIBUTE: &str = "algorithm";
 /// Bytes of all records of the archives that are not contents of files: headers, padding, ends.
 pub const HEADERS_AND_PADDING: &str = ".h5live_tar/header";
 /// One [`EntryRow`] for each entry of the archives.
-pub const ENTRY: &str = ".h5live_tar/entry";
+pub const ENTRY_TABLE: &str = ".h5live_tar/entry";
 /// The path of each entry, and where its link leads; both end with a NUL.
 pub const PATH_AND_LINK_TARGET: &str = ".h5live_tar/path";
 /// One [`ArchiveRow`] for each archive.
-pub const ARCHIVE: &str = ".h5live_tar/archive";
+pub const ARCHIVE_TABLE: &str = ".h5live_tar/archive";
 /// The segments of sparse files: `[segments, 3]`, the entry, the offset in its contents, bytes.
-pub const SPARSE_SEGMENT: &str = ".h5live_tar/sparse";
+pub const SPARSE_SEGMENT_TABLE: &str = ".h5live_tar/sparse";
 /// The digest of each sample: `[samples, bytes of a digest]`.
 pub const SAMPLE_DIGEST: &str = ".h5live_tar/digest";
 /// The dataset of each sample, as an object reference (layouts with one dataset for each).

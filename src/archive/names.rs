@@ -5,7 +5,7 @@ use std::ops::Range;
 use super::contents::find_dataset;
 use super::fault::ArchiveFault;
 use super::layout::{
-    ENTRY, EntryRow, INDEXED_ENTRY_COUNT_ATTRIBUTE, NAME_INDEX, NO_SAMPLE, PATH_AND_LINK_TARGET, SAMPLE_NAME,
+    ENTRY_TABLE, EntryRow, INDEXED_ENTRY_COUNT_ATTRIBUTE, NAME_INDEX, NO_SAMPLE, PATH_AND_LINK_TARGET, SAMPLE_NAME,
     SAMPLE_NAME_OFFSET,
 };
 use super::name_index::{NameIndex, normalized_path};
@@ -43,7 +43,7 @@ pub(super) struct Names {
 
 impl Names {
     pub(super) fn read(file: &File, samples: u64) -> Result<Names> {
-        let (paths, entries) = match (find_dataset(file, ENTRY)?, find_dataset(file, PATH_AND_LINK_TARGET)?) {
+        let (paths, entries) = match (find_dataset(file, ENTRY_TABLE)?, find_dataset(file, PATH_AND_LINK_TARGET)?) {
             (Some(rows), Some(paths)) => entries_of_table(&rows, &paths)?,
             _ => entries_of_names(file, samples)?,
         };

@@ -48,7 +48,7 @@ impl ForeignFileChangeDetector {
 
     /// The metadata of the file from the system, if it is a file.
     fn check_path(&self) -> Result<Option<Metadata>> {
-        let Some(here) = self.lock.file().and_then(|file| file.metadata().ok()) else { return Ok(None) };
+        let Some(here) = self.lock.any_open_file().and_then(|file| file.metadata().ok()) else { return Ok(None) };
         match fs::metadata(&self.opened_path) {
             Ok(there) if is_same_file(&here, &there) => {}
             Ok(_) => return Err(Error::Replaced),
@@ -104,7 +104,7 @@ impl ForeignFileChangeDetector {
 
 /// Whether another file is at `path` than the one of the handle.
 pub(crate) fn is_different_file(lock: &LockHandle, path: &Path) -> bool {
-    let here = lock.file().and_then(|file| file.metadata().ok());
+    let here = lock.any_open_file().and_then(|file| file.metadata().ok());
     here.zip(fs::metadata(path).ok()).is_some_and(|(here, there)| !is_same_file(&here, &there))
 }
 

@@ -73,7 +73,7 @@ mod linux {
 impl InotifySource {
     /// Watches the file of `lock`.
     pub fn new(lock: &LockHandle) -> Self {
-        match lock.file() {
+        match lock.any_open_file() {
             Some(file) => InotifySource::of_files(&[&file]),
             None => InotifySource::of_files(&[]),
         }

@@ -120,7 +120,7 @@ mod linux {
 
     impl FollowerRegistration {
         pub fn new(lock: &Arc<LockHandle>) -> Option<Self> {
-            let file = lock.file()?;
+            let file = lock.any_open_file()?;
             let watcher = Watcher::of_this_process()?;
             let path = format!("/proc/self/fd/{}", file.as_raw_fd());
             let mut followers = watcher.followers.lock();

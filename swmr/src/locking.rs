@@ -138,7 +138,7 @@ impl LockHandle {
     }
 
     /// The file, unless the storage is none.
-    pub fn file(&self) -> Option<Arc<File>> {
+    pub fn any_open_file(&self) -> Option<Arc<File>> {
         self.file.lock().clone().or_else(|| self.liveness_file.lock().clone())
     }
 
@@ -147,12 +147,12 @@ impl LockHandle {
     /// # Errors
     /// If the handle was given up, or the system has no more descriptors.
     pub fn clone_file(&self) -> io::Result<File> {
-        self.file().ok_or(io::ErrorKind::NotFound)?.try_clone()
+        self.any_open_file().ok_or(io::ErrorKind::NotFound)?.try_clone()
     }
 
     /// The file, if locks are used.
     fn file_to_lock(&self) -> Option<Arc<File>> {
-        self.file().filter(|_| self.locking != LockPolicy::Off)
+        self.any_open_file().filter(|_| self.locking != LockPolicy::Off)
     }
 
     /// Takes or changes the lock, without waiting.
@@ -235,7 +235,7 @@ impl LockHandle {
 
     /// The processes other than this one that have the file open, as far as the system lets this one see them.
     pub fn other_openers(&self) -> Vec<FileHolderProcess> {
-        let openers = self.file().and_then(|file| holders::find_openers(&file).ok()).unwrap_or_default();
+        let openers = self.any_open_file().and_then(|file| holders::find_openers(&file).ok()).unwrap_or_default();
         openers.into_iter().filter(|holder| !holder.is_this_process()).collect()
     }
 
@@ -286,7 +286,7 @@ impl LockHandle {
 
     /// Whether any process has the file open for writing, this one included.
     pub fn find_writer(&self) -> WriterPresence {
-        let Some(file) = self.file() else { return WriterPresence::None };
+        let Some(file) = self.any_open_file() else { return WriterPresence::None };
         let (begin, mut looks) = (Instant::now(), 0);
         loop {
             let holders = match lease::probe_read_lease(&file) {
@@ -318,7 +318,7 @@ impl LockHandle {
     pub fn probe_writer_liveness(&self) -> WriterLiveness {
         let seen = self.seen_writer.load(Ordering::Acquire);
         if seen != 0
-            && let Some(file) = self.file()
+            && let Some(file) = self.any_open_file()
             && lease::probe_read_lease(&file) == LeaseProbe::Refused
             && holders::is_writer_not_forked_child(&file, seen)
         {
@@ -336,7 +336,7 @@ impl LockHandle {
 
     /// Whether any process may be writing the file, this one included. Not known for a storage that is no file.
     pub fn may_have_writer(&self) -> bool {
-        let Some(file) = self.file() else { return true };
+        let Some(file) = self.any_open_file() else { return true };
         match lease::probe_read_lease(&file) {
             LeaseProbe::Granted => false,
             LeaseProbe::Refused => true,
@@ -442,23 +442,23 @@ impl LockHandle {
 
     /// The processes that have the file open for writing, as far as the system lets this one see them.
     pub fn writer_processes(&self) -> Vec<FileHolderProcess> {
-        self.file().and_then(|file| holders::find_writers(&file).ok()).unwrap_or_default()
+        self.any_open_file().and_then(|file| holders::find_writers(&file).ok()).unwrap_or_default()
     }
 
     /// As [`LockHandle::writer_processes`], when this process has opened the file for writing once just to try.
     pub fn writers_beside_this_handle(&self) -> Vec<FileHolderProcess> {
-        let own = self.file().map_or(0, |file| holders::count_own_writing_handles(&file));
+        let own = self.any_open_file().map_or(0, |file| holders::count_own_writing_handles(&file));
         self.writer_processes().into_iter().filter(|holder| own > 1 || !holder.is_this_process()).collect()
     }
 
     /// The processes that hold the file's lock, as far as the system lets this one see them.
     pub fn flock_holders(&self) -> Vec<FileHolderProcess> {
-        self.file().and_then(|file| holders::find_flock_holders(&file).ok()).unwrap_or_default()
+        self.any_open_file().and_then(|file| holders::find_flock_holders(&file).ok()).unwrap_or_default()
     }
 
     /// This process, if it holds the file's lock itself, through another handle.
     pub fn this_process_if_flock_holder(&self) -> Vec<FileHolderProcess> {
-        let own = self.file().is_some_and(|file| holders::is_flocked_by_this_process(&file));
+        let own = self.any_open_file().is_some_and(|file| holders::is_flocked_by_this_process(&file));
         own.then(FileHolderProcess::this_process).into_iter().collect()
     }
 }

@@ -6,7 +6,7 @@ use h5live_model::WatchEvent;
 
 mod interval;
 
-use self::interval::IntervalPredictor;
+use self::interval::ChangePredictor;
 
 /// The shortest rest between two looks. The system adds some tens of microseconds.
 const MIN_POLL_INTERVAL: Duration = Duration::from_micros(20);
@@ -71,7 +71,7 @@ pub enum ProbeResult {
 #[derive(Debug)]
 pub struct Poller<S> {
     source: S,
-    predictor: IntervalPredictor,
+    predictor: ChangePredictor,
     /// Changes heard of since the last one that was seen.
     unrelated_events: u32,
     /// Changes that were not heard of since one that was; `None` before the first change.
@@ -84,7 +84,7 @@ impl<S: WakeSource> Poller<S> {
     /// A poller that sleeps by `source`.
     pub fn new(source: S) -> Self {
         Poller {
-            predictor: IntervalPredictor::new(source.now()),
+            predictor: ChangePredictor::new(source.now()),
             source,
             unrelated_events: 0,
             missed_events: None,

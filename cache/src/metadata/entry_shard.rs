@@ -240,8 +240,10 @@ impl EntryShard {
         match owner {
             None => chosen.extend_from_slice(&state.clock_ring),
             Some(owner) => {
-                if has_header && state.slot(owner.header()).is_some_and(|slot| slot.entry_header().owner == owner) {
-                    chosen.push(owner.header());
+                if has_header
+                    && state.slot(owner.object_header_addr()).is_some_and(|slot| slot.entry_header().owner == owner)
+                {
+                    chosen.push(owner.object_header_addr());
                 }
                 state.addrs_by_owner.get(&owner).into_iter().for_each(|owned| chosen.extend_from_slice(owned));
             }
@@ -371,5 +373,5 @@ impl EntryShardState {
 
 /// Whether an entry is found by its owner alone in a list: the header is where its owner says.
 fn is_owned(addr: Addr, owner: Owner) -> bool {
-    owner.header() != addr
+    owner.object_header_addr() != addr
 }

@@ -14,7 +14,7 @@ use crate::trace::StorageOp;
 /// A file that differs from another one in some pages, and records the operations on it. Only pages that are read or
 /// written are copied.
 #[derive(Debug)]
-pub struct CrashedDisk {
+pub struct CrashedStorage {
     base: Arc<Vec<u8>>,
     state: Mutex<DiskState>,
 }
@@ -28,16 +28,16 @@ struct DiskState {
     log: Vec<StorageOp>,
 }
 
-impl CrashedDisk {
+impl CrashedStorage {
     pub(super) fn new(base: Arc<Vec<u8>>) -> Self {
         let len = base.len() as u64;
-        CrashedDisk { base, state: Mutex::new(DiskState { len, cut: len, pages: BTreeMap::new(), log: Vec::new() }) }
+        CrashedStorage { base, state: Mutex::new(DiskState { len, cut: len, pages: BTreeMap::new(), log: Vec::new() }) }
     }
 
     /// The same file, with an empty log: what led to it is not copied.
-    pub(super) fn copy_with_empty_log(&self) -> CrashedDisk {
+    pub(super) fn copy_with_empty_log(&self) -> CrashedStorage {
         let state = DiskState { log: Vec::new(), ..self.state.lock().clone() };
-        CrashedDisk { base: self.base.clone(), state: Mutex::new(state) }
+        CrashedStorage { base: self.base.clone(), state: Mutex::new(state) }
     }
 
     /// The recorded operations.
@@ -141,7 +141,7 @@ impl DiskState {
     }
 }
 
-impl Storage for CrashedDisk {
+impl Storage for CrashedStorage {
     fn read_at(&self, into: &mut [u8], at: u64) -> io::Result<usize> {
         Ok(self.state.lock().read(&self.base, into, at))
     }

@@ -18,7 +18,7 @@ fn bounds(loss: CrashKind, tearing: AllowedTears) -> CrashExploreBounds {
     }
 }
 
-fn cells<const N: usize>(disk: &CrashedDisk) -> [u8; N] {
+fn cells<const N: usize>(disk: &CrashedStorage) -> [u8; N] {
     let mut cells = [0; N];
     disk.read_at(&mut cells, 0).unwrap();
     cells
@@ -26,7 +26,7 @@ fn cells<const N: usize>(disk: &CrashedDisk) -> [u8; N] {
 
 fn images(trace: &Trace, bounds: &CrashExploreBounds) -> (Vec<Vec<u8>>, CrashExploreReport) {
     let seen = Mutex::new(Vec::new());
-    let crashed = explore_crashes(trace, bounds, &|disk: &Arc<CrashedDisk>, _: &ExpectedPrefixRange| {
+    let crashed = explore_crashes(trace, bounds, &|disk: &Arc<CrashedStorage>, _: &ExpectedPrefixRange| {
         seen.lock().push(disk.to_vec());
         Ok(())
     });
@@ -55,7 +55,7 @@ fn a_power_failure_leaves_any_of_what_no_barrier_followed() {
 
 #[test]
 fn finds_a_flag_that_may_come_before_its_data() {
-    let recover = |disk: &Arc<CrashedDisk>, _: &ExpectedPrefixRange| match cells::<2>(disk) {
+    let recover = |disk: &Arc<CrashedStorage>, _: &ExpectedPrefixRange| match cells::<2>(disk) {
         [1, data] if data != 9 => Err("flagged without data".into()),
         _ => Ok(()),
     };
@@ -74,7 +74,7 @@ fn finds_a_flag_that_may_come_before_its_data() {
 #[test]
 fn recovery_crashes_too() {
     // Recovery clears the data before it clears the flag, which is the wrong way round.
-    let recover = |disk: &Arc<CrashedDisk>, _: &ExpectedPrefixRange| match cells::<2>(disk) {
+    let recover = |disk: &Arc<CrashedStorage>, _: &ExpectedPrefixRange| match cells::<2>(disk) {
         [1, 0] => Err("flagged without data".into()),
         [1, _] => {
             disk.write_at(&[0], 1).unwrap();
@@ -111,7 +111,7 @@ proptest! {
         ], 0..8)) {
         let base: Vec<u8> = (0..5000u32).map(|n| n as u8).collect();
         let trace = Trace::new(base.clone(), changes.clone());
-        let disk = CrashedDisk::new(Arc::new(base));
+        let disk = CrashedStorage::new(Arc::new(base));
         changes.iter().for_each(|operation| disk.apply(operation, Tear::None));
         prop_assert_eq!(disk.to_vec(), trace.image_after(trace.len()).unwrap());
     }

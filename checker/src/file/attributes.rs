@@ -85,7 +85,7 @@ impl FileWalk<'_> {
         let (Some(datatype), Some(dataspace)) = (datatype, dataspace) else { return };
         let size = dataspace.element_count().and_then(|n| n.checked_mul(datatype.size().into()));
         match size.and_then(|size| attribute.data.get(..usize::try_from(size).ok()?)) {
-            Some(data) => self.check_heap_references(&datatype, data, at),
+            Some(data) => self.check_global_heap_references(&datatype, data, at),
             None => {
                 let (found, stated) = (attribute.data.len() as u64, size.unwrap_or(u64::MAX));
                 self.report(NAME, at, FindingCause::NumberMismatch { what: "bytes of the value", stated, found });
@@ -119,30 +119,34 @@ impl FileWalk<'_> {
         let indexed = info.order_index.filter(|order| order.is_defined());
         let mut orders: HashMap<[u8; 8], i64> = HashMap::new();
         let mut last: Option<(u32, Vec<u8>)> = None;
-        let names = self.check_btree2(info.name_index, AttributeNameRecord::default(), &mut |walk, index, record| {
-            let shared = record.message_flags & SHARED_FLAG != 0;
-            let body = if shared {
-                walk.add_shared_or_committed_use(MessageType::ATTRIBUTE, &SharedMessageTarget::Heap(record.heap_id));
-                walk.load_shared_message_body(MessageType::ATTRIBUTE, &record.heap_id, at)
-            } else {
-                walk.claim_and_read_heap_object(&mut heap, &record.heap_id)
-            };
-            let decoded = body.and_then(|body| walk.decode(AttributeMessage::default(), info.heap, &body));
-            let Some(attribute) = decoded else { return };
-            let found = lookup3(attribute.name.as_bytes(), 0);
-            if found != record.hash {
-                let cause = FindingCause::HashMismatch { what: "name", stated: record.hash, found };
-                walk.report(AttributeNameRecord::NAME, info.name_index, cause);
-            }
-            let key = (record.hash, attribute.name.as_bytes().to_vec());
-            walk.check_name_record_order(AttributeNameRecord::NAME, info.name_index, index, last.as_ref(), &key);
-            last = Some(key);
-            walk.check_creation_order(at, record.creation_order.into(), info.next_creation_order);
-            if indexed.is_some() {
-                orders.insert(record.heap_id, record.creation_order.into());
-            }
-            walk.check_attribute(at, &attribute, !shared);
-        });
+        let names =
+            self.check_and_walk_btree2(info.name_index, AttributeNameRecord::default(), &mut |walk, index, record| {
+                let shared = record.message_flags & SHARED_FLAG != 0;
+                let body = if shared {
+                    walk.add_shared_or_committed_use(
+                        MessageType::ATTRIBUTE,
+                        &SharedMessageTarget::Heap(record.heap_id),
+                    );
+                    walk.load_shared_message_body(MessageType::ATTRIBUTE, &record.heap_id, at)
+                } else {
+                    walk.claim_and_read_heap_object(&mut heap, &record.heap_id)
+                };
+                let decoded = body.and_then(|body| walk.decode(AttributeMessage::default(), info.heap, &body));
+                let Some(attribute) = decoded else { return };
+                let found = lookup3(attribute.name.as_bytes(), 0);
+                if found != record.hash {
+                    let cause = FindingCause::HashMismatch { what: "name", stated: record.hash, found };
+                    walk.report(AttributeNameRecord::NAME, info.name_index, cause);
+                }
+                let key = (record.hash, attribute.name.as_bytes().to_vec());
+                walk.check_name_record_order(AttributeNameRecord::NAME, info.name_index, index, last.as_ref(), &key);
+                last = Some(key);
+                walk.check_creation_order(at, record.creation_order.into(), info.next_creation_order);
+                if indexed.is_some() {
+                    orders.insert(record.heap_id, record.creation_order.into());
+                }
+                walk.check_attribute(at, &attribute, !shared);
+            });
         if let Some(order) = indexed {
             let place = |record: &AttributeOrderRecord| (record.heap_id, record.creation_order.into());
             self.check_creation_order_index(order, AttributeOrderRecord::default(), place, orders, names.is_some());

@@ -30,7 +30,7 @@ impl<'t, K: Btree1Key> Btree1Check<'t, K> {
 impl FileWalk<'_> {
     /// Walks over the children of the leaves of a tree, in order, each with the keys beside it. Returns whether all
     /// nodes could be followed.
-    pub fn check_btree1<K: Btree1Key>(
+    pub fn check_and_walk_btree1<K: Btree1Key>(
         &mut self,
         addr: Addr,
         mut tree: Btree1Check<'_, K>,

@@ -19,7 +19,7 @@ struct Btree2Check<'t, R> {
 
 impl FileWalk<'_> {
     /// Walks over the records of a tree, in order. Returns its header, if it has one and all nodes could be followed.
-    pub fn check_btree2<R: Btree2Record>(
+    pub fn check_and_walk_btree2<R: Btree2Record>(
         &mut self,
         addr: Addr,
         blank: R,

@@ -151,7 +151,7 @@ pub enum FindingCause {
     },
     /// Bytes that were to be verified, and cannot be decoded here. They may be sound.
     #[error("cannot be decoded here: {0}")]
-    NotSupported(String),
+    CannotVerify(String),
     /// There is a rule that is broken, and no number that says more.
     #[error("{0}")]
     BrokenRule(&'static str),
@@ -183,7 +183,7 @@ impl FindingCause {
             FindingCause::NotClosed(_) => "status",
             FindingCause::UnfilterFailed(_) => "filters",
             FindingCause::TooLargeToVerify { .. } => "too-large",
-            FindingCause::NotSupported(_) => "not-supported",
+            FindingCause::CannotVerify(_) => "not-supported",
             FindingCause::BrokenRule(_) => "rule",
             FindingCause::UnfinishedRedo { .. } => "unfinished-redo",
         }

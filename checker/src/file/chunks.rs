@@ -99,7 +99,7 @@ impl ChunkedDataset {
 
 impl FileWalk<'_> {
     /// The chunk index of a dataset, and its chunks.
-    pub fn check_chunk_index(&mut self, chunked: &ChunkedDataset) {
+    pub fn check_chunk_index_and_chunks(&mut self, chunked: &ChunkedDataset) {
         let at = chunked.storage.addr;
         if !at.is_defined() {
             return;
@@ -123,7 +123,7 @@ impl FileWalk<'_> {
                 );
             }
             ChunkIndexType::Implicit => match chunked.max_chunk_count().and_then(|n| n.checked_mul(chunked.bytes)) {
-                Some(bytes) => self.claim_unchecksummed_raw("chunks", at, bytes),
+                Some(bytes) => self.add_unchecksummed_raw_data("chunks", at, bytes),
                 None => {
                     let rule = "chunks without an index have a limit in each dimension";
                     self.report(LayoutMessage::NAME, chunked.header, FindingCause::BrokenRule(rule));
@@ -174,7 +174,7 @@ impl FileWalk<'_> {
     }
 
     /// A chunk to which an element of an array leads.
-    pub fn check_chunk_entry(
+    pub fn check_chunk_of_entry(
         &mut self,
         chunked: &ChunkedDataset,
         structure: &'static str,
@@ -225,11 +225,11 @@ impl FileWalk<'_> {
             self.check_equal(name, at, "bytes of a chunk without filters", size, chunked.bytes);
         }
         match chunked.has_checksum(if plain { u32::MAX } else { filter_mask }) {
-            true => self.claim_checksummed_raw("chunk", addr, size),
-            false => self.claim_unchecksummed_raw("chunk", addr, size),
+            true => self.add_checksummed_raw_data("chunk", addr, size),
+            false => self.add_unchecksummed_raw_data("chunk", addr, size),
         }
         let leads = chunked.datatype.is_some() && is_inside;
-        if leads || (self.options.unfilters_chunks && !plain) {
+        if leads || (self.options.unfilters_all_chunks && !plain) {
             let mask = if plain { u32::MAX } else { filter_mask };
             self.unfilter_and_check_chunk(chunked, coord, addr, size, mask);
         }
@@ -243,7 +243,7 @@ impl FileWalk<'_> {
             (&from.start, from.offset_in_element) < (&to.start, to.offset_in_element)
         };
         let tree = Btree1Check::<Btree1ChunkKey>::new(self.k.chunk, Btree1ChunkRank(rank), &sorted);
-        let whole = self.check_btree1(root, tree, &mut |walk, key, addr, _| {
+        let whole = self.check_and_walk_btree1(root, tree, &mut |walk, key, addr, _| {
             let dims = &chunked.storage.chunk_dims;
             let odd = key.start.iter().zip(dims).any(|(start, chunk)| start % chunk.max(&1) != 0);
             if odd || key.offset_in_element != 0 {
@@ -271,14 +271,14 @@ impl FileWalk<'_> {
         };
         match chunked.chunk_entry_format(self.widths.length) {
             ChunkEntryFormat::Unfiltered => {
-                self.check_btree2(root, ChunkRecord::blank(rank), &mut |walk, index, record| {
+                self.check_and_walk_btree2(root, ChunkRecord::blank(rank), &mut |walk, index, record| {
                     const NAME: &str = ChunkRecord::NAME;
                     follows(walk, NAME, index, record.coord.scaled());
                     walk.check_chunk(chunked, NAME, root, record.coord.scaled(), record.addr, chunked.bytes, 0, true);
                 })
             }
             ChunkEntryFormat::Filtered(width) => {
-                self.check_btree2(root, FilteredChunkRecord::blank(rank, width), &mut |walk, index, record| {
+                self.check_and_walk_btree2(root, FilteredChunkRecord::blank(rank, width), &mut |walk, index, record| {
                     const NAME: &str = FilteredChunkRecord::NAME;
                     let coord = record.coord.scaled();
                     follows(walk, NAME, index, coord);

@@ -20,7 +20,7 @@ impl FileWalk<'_> {
         has_all_orders: bool,
     ) {
         let mut last = None;
-        let tree = self.check_btree2(at, blank, &mut |walk, index, record| {
+        let tree = self.check_and_walk_btree2(at, blank, &mut |walk, index, record| {
             let (id, stated) = id_and_order(&record);
             if last.is_some_and(|last| last >= stated) {
                 walk.report(R::NAME, at, FindingCause::OutOfOrder { what: "record", index });

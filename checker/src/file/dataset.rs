@@ -46,7 +46,7 @@ impl FileWalk<'_> {
         let size = space.dataspace.element_count().and_then(|n| n.checked_mul(datatype.size().into()));
         match &layout.storage {
             LayoutClass::Compact { data, .. } => match size {
-                Some(size) if size == data.len() as u64 => self.check_heap_references(&datatype, data, at),
+                Some(size) if size == data.len() as u64 => self.check_global_heap_references(&datatype, data, at),
                 _ => self.check_equal(LAYOUT, at, "bytes of compact data", data.len() as u64, size.unwrap_or(u64::MAX)),
             },
             LayoutClass::Contiguous { addr, size: stated, .. } => match external {
@@ -68,7 +68,7 @@ impl FileWalk<'_> {
                 if let Some(chunked) =
                     self.check_chunked_layout(at, &layout, chunks, &space.dataspace, &datatype, filters)
                 {
-                    self.check_chunk_index(&chunked);
+                    self.check_chunk_index_and_chunks(&chunked);
                 }
             }
             LayoutClass::Virtual { heap, index } => {
@@ -103,7 +103,7 @@ impl FileWalk<'_> {
         for (name, value) in values {
             self.check_equal(name, header.addr, "bytes of the value", value.len() as u64, size);
             if value.len() as u64 == size {
-                self.check_heap_references(datatype, &value, header.addr);
+                self.check_global_heap_references(datatype, &value, header.addr);
             }
         }
     }
@@ -111,7 +111,7 @@ impl FileWalk<'_> {
     /// Bytes for which the external files of a dataset have room, if its data is in such.
     fn check_external_files(&mut self, header: &CheckedObjectHeader) -> Option<u64> {
         let files = self.load_message::<ExternalFiles>(header)?;
-        self.report.datasets_with_data_elsewhere += 1;
+        self.report.external_or_virtual_dataset_count += 1;
         if let Some(mut heap) = self.check_local_heap(files.heap) {
             for file in &files.slots {
                 if self.claim_and_read_local_string(&mut heap, file.name_offset).is_some_and(|name| name.is_empty()) {
@@ -147,7 +147,7 @@ impl FileWalk<'_> {
         if size == 0 {
             self.report(LAYOUT, at, FindingCause::BrokenRule("contiguous data without elements has no address"));
         }
-        self.claim_unchecksummed_raw("contiguous data", addr, stated);
+        self.add_unchecksummed_raw_data("contiguous data", addr, stated);
         if datatype.has_vlen_or_references() {
             self.check_contiguous_values(at, addr, stated.min(size), datatype);
         }
@@ -161,7 +161,7 @@ impl FileWalk<'_> {
             let take = step.min(len - done);
             let Some(place) = addr.checked_add(done).filter(|_| self.try_consume_value_budget(take)) else { return };
             let Some(bytes) = self.read_if_within_limit("contiguous data", place, take) else { return };
-            self.check_heap_references(datatype, &bytes, at);
+            self.check_global_heap_references(datatype, &bytes, at);
             done += take;
         }
     }
@@ -171,7 +171,7 @@ impl FileWalk<'_> {
         if !place.is_defined() {
             return;
         }
-        self.report.datasets_with_data_elsewhere += 1;
+        self.report.external_or_virtual_dataset_count += 1;
         if let Some((bytes, _)) = self.mark_and_read_global_object(place, at) {
             self.decode(VirtualLayout::default(), place.collection, &bytes);
         }

@@ -179,7 +179,7 @@ impl FileWalk<'_> {
         };
         self.check_array_owner(array, INDEX, at, block.header);
         array.counted[4] += elements;
-        array.set = array.set.max(self.check_chunk_entries(array.chunked, INDEX, at, 0, &block.elements));
+        array.set = array.set.max(self.check_chunks_and_used_len(array.chunked, INDEX, at, 0, &block.elements));
         let mut slot = 0;
         let mut blocks = block.data_blocks.iter();
         for u in 0..array.direct_super_block_count() {
@@ -312,7 +312,7 @@ impl FileWalk<'_> {
         first: u64,
         table: &ChunkEntryTable,
     ) {
-        let set = self.check_chunk_entries(array.chunked, name, at, first, table);
+        let set = self.check_chunks_and_used_len(array.chunked, name, at, first, table);
         if set > 0 {
             array.set = array.set.max(first.saturating_add(set));
         }

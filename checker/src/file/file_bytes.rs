@@ -31,20 +31,20 @@ impl<'a> FileBytes<'a> {
     }
 
     /// Lays bytes over those of the storage.
-    pub fn overlay(&mut self, at: u64, bytes: Vec<u8>) {
-        self.len = self.len.max(at.saturating_add(bytes.len() as u64));
-        self.pieces.insert(at, bytes);
+    pub fn overlay(&mut self, addr: u64, bytes: Vec<u8>) {
+        self.len = self.len.max(addr.saturating_add(bytes.len() as u64));
+        self.pieces.insert(addr, bytes);
     }
 
-    /// The bytes from `at` on: `len`, or fewer at the end.
+    /// The bytes from `addr` on: `len`, or fewer at the end.
     ///
     /// # Errors
     /// Those of the storage.
-    pub fn read(&self, at: u64, len: u64) -> io::Result<Vec<u8>> {
-        let len = len.min(self.len.saturating_sub(at));
+    pub fn read(&self, addr: u64, len: u64) -> io::Result<Vec<u8>> {
+        let len = len.min(self.len.saturating_sub(addr));
         let len = usize::try_from(len).map_err(|_| io::ErrorKind::OutOfMemory)?;
         let mut bytes = vec![0; len];
-        let start = self.base.checked_add(at).ok_or(io::ErrorKind::InvalidInput)?;
+        let start = self.base.checked_add(addr).ok_or(io::ErrorKind::InvalidInput)?;
         let mut done = 0;
         while let Some(rest) = bytes.get_mut(done..).filter(|rest| !rest.is_empty()) {
             match self.storage.read_at(rest, start.saturating_add(done as u64))? {
@@ -52,13 +52,13 @@ impl<'a> FileBytes<'a> {
                 read => done += read,
             }
         }
-        let last = at.saturating_add(len as u64);
+        let last = addr.saturating_add(len as u64);
         for (start, piece) in self.pieces.range(..last) {
             let end = start.saturating_add(piece.len() as u64);
-            let (from, to) = (at.max(*start), last.min(end));
+            let (from, to) = (addr.max(*start), last.min(end));
             if from < to {
                 let span = |from: u64, to: u64| usize::try_from(from).ok().zip(usize::try_from(to).ok());
-                let Some((into, until)) = span(from - at, to - at) else { continue };
+                let Some((into, until)) = span(from - addr, to - addr) else { continue };
                 let Some((first, last)) = span(from - start, to - start) else { continue };
                 if let (Some(into), Some(piece)) = (bytes.get_mut(into..until), piece.get(first..last)) {
                     into.copy_from_slice(piece);

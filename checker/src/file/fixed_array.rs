@@ -59,7 +59,7 @@ impl FileWalk<'_> {
         if block.header != array {
             self.report(BLOCK, at, FindingCause::BrokenRule("a data block states the address of its header"));
         }
-        self.check_chunk_entries(chunked, BLOCK, at, 0, &block.elements);
+        self.check_chunks_and_used_len(chunked, BLOCK, at, 0, &block.elements);
         for page in (0..pages).filter(|page| block.written_pages.get(usize::try_from(*page).unwrap_or(usize::MAX))) {
             let first = page * per_page;
             let count = per_page.min(header.element_count - first);
@@ -88,12 +88,12 @@ impl FileWalk<'_> {
         };
         let elements = ChunkEntryTable::undefined(usize::try_from(count).unwrap_or(0), format, self.widths.offset);
         if let Some(page) = self.decode(ArrayDataBlockPage { elements }, at, &bytes) {
-            self.check_chunk_entries(chunked, ArrayDataBlockPage::NAME, at, first, &page.elements);
+            self.check_chunks_and_used_len(chunked, ArrayDataBlockPage::NAME, at, first, &page.elements);
         }
     }
 
     /// The chunks to which a run of elements leads; returns how many there are up to the last, counted from the first.
-    pub fn check_chunk_entries(
+    pub fn check_chunks_and_used_len(
         &mut self,
         chunked: &ChunkedDataset,
         structure: &'static str,
@@ -105,7 +105,7 @@ impl FileWalk<'_> {
         for (index, element) in (0u64..).zip(elements.iter()) {
             if element.addr.is_defined() {
                 set = index + 1;
-                self.check_chunk_entry(chunked, structure, at, first + index, element);
+                self.check_chunk_of_entry(chunked, structure, at, first + index, element);
             }
         }
         set

@@ -179,19 +179,21 @@ impl FileWalk<'_> {
                 walk.report("huge object record", at, FindingCause::OutOfOrder { what: "record", index });
             }
             last = Some(key);
-            walk.claim_unchecksummed_raw("huge object", huge.addr, huge.length);
+            walk.add_unchecksummed_raw_data("huge object", huge.addr, huge.length);
             list.push((key.0, huge));
         };
         let place = |addr: Addr| addr.get().unwrap_or(u64::MAX);
         let header = match (direct, heap.header.filter_info.is_some()) {
-            (false, false) => self.check_btree2(at, HugeIndirectRecord::default(), &mut |walk, index, r| {
+            (false, false) => self.check_and_walk_btree2(at, HugeIndirectRecord::default(), &mut |walk, index, r| {
                 add(walk, index, (r.id, 0), HugeObjectRef { addr: r.addr, length: r.length, filtered: None });
             }),
-            (false, true) => self.check_btree2(at, HugeIndirectFilteredRecord::default(), &mut |walk, index, r| {
-                let filtered = Some((r.unfiltered_size, r.filter_mask));
-                add(walk, index, (r.id, 0), HugeObjectRef { addr: r.addr, length: r.length, filtered });
-            }),
-            (true, false) => self.check_btree2(at, HugeDirectRecord::default(), &mut |walk, index, r| {
+            (false, true) => {
+                self.check_and_walk_btree2(at, HugeIndirectFilteredRecord::default(), &mut |walk, index, r| {
+                    let filtered = Some((r.unfiltered_size, r.filter_mask));
+                    add(walk, index, (r.id, 0), HugeObjectRef { addr: r.addr, length: r.length, filtered });
+                })
+            }
+            (true, false) => self.check_and_walk_btree2(at, HugeDirectRecord::default(), &mut |walk, index, r| {
                 add(
                     walk,
                     index,
@@ -199,10 +201,17 @@ impl FileWalk<'_> {
                     HugeObjectRef { addr: r.addr, length: r.length, filtered: None },
                 );
             }),
-            (true, true) => self.check_btree2(at, HugeDirectFilteredRecord::default(), &mut |walk, index, r| {
-                let filtered = Some((r.unfiltered_size, r.filter_mask));
-                add(walk, index, (place(r.addr), r.length), HugeObjectRef { addr: r.addr, length: r.length, filtered });
-            }),
+            (true, true) => {
+                self.check_and_walk_btree2(at, HugeDirectFilteredRecord::default(), &mut |walk, index, r| {
+                    let filtered = Some((r.unfiltered_size, r.filter_mask));
+                    add(
+                        walk,
+                        index,
+                        (place(r.addr), r.length),
+                        HugeObjectRef { addr: r.addr, length: r.length, filtered },
+                    );
+                })
+            }
         };
         heap.whole &= header.is_some();
         heap.huge = list.into_iter().collect();

@@ -12,9 +12,9 @@ use super::walk::FileWalk;
 
 impl FileWalk<'_> {
     /// The links of a group.
-    pub fn check_group(&mut self, owner: ObjectIndex, header: &CheckedObjectHeader) {
+    pub fn check_group(&mut self, group: ObjectIndex, header: &CheckedObjectHeader) {
         if header.has_message(MessageType::SYMBOL_TABLE) {
-            self.check_symbol_table(owner, header);
+            self.check_symbol_table(group, header);
             return;
         }
         self.load_message::<GroupInfo>(header);
@@ -41,7 +41,7 @@ impl FileWalk<'_> {
                     FindingCause::BrokenRule("no two links are created at once"),
                 );
             }
-            self.check_link(owner, header.addr, &info, &link);
+            self.check_link(group, header.addr, &info, &link);
         }
         if info.is_dense() {
             if !names.is_empty() {
@@ -51,7 +51,7 @@ impl FileWalk<'_> {
                     FindingCause::BrokenRule("links are compact or dense, not both"),
                 );
             }
-            self.check_dense_links(owner, header.addr, &info);
+            self.check_dense_links(group, header.addr, &info);
         } else if info.name_index.is_defined() || info.order_index.is_some_and(Addr::is_defined) {
             self.report(LinkInfo::NAME, header.addr, FindingCause::UndefinedAddr("fractal heap"));
         }
@@ -89,27 +89,28 @@ impl FileWalk<'_> {
         let indexed = info.order_index.filter(|order| order.is_defined());
         let mut orders: HashMap<[u8; 7], i64> = HashMap::new();
         let mut last: Option<(u32, Vec<u8>)> = None;
-        let names = self.check_btree2(info.name_index, LinkNameRecord::default(), &mut |walk, index, record| {
-            let link = walk
-                .claim_and_read_heap_object(&mut heap, &record.heap_id)
-                .and_then(|bytes| walk.decode(LinkMessage::default(), info.heap, &bytes));
-            let Some(link) = link else {
-                walk.incomplete = true;
-                return;
-            };
-            let found = lookup3(link.name.as_bytes(), 0);
-            if found != record.hash {
-                let cause = FindingCause::HashMismatch { what: "name", stated: record.hash, found };
-                walk.report(LinkNameRecord::NAME, info.name_index, cause);
-            }
-            let key = (record.hash, link.name.as_bytes().to_vec());
-            walk.check_name_record_order(LinkNameRecord::NAME, info.name_index, index, last.as_ref(), &key);
-            last = Some(key);
-            if indexed.is_some() {
-                orders.insert(record.heap_id, link.creation_order.unwrap_or(-1));
-            }
-            walk.check_link(owner, at, info, &link);
-        });
+        let names =
+            self.check_and_walk_btree2(info.name_index, LinkNameRecord::default(), &mut |walk, index, record| {
+                let link = walk
+                    .claim_and_read_heap_object(&mut heap, &record.heap_id)
+                    .and_then(|bytes| walk.decode(LinkMessage::default(), info.heap, &bytes));
+                let Some(link) = link else {
+                    walk.incomplete = true;
+                    return;
+                };
+                let found = lookup3(link.name.as_bytes(), 0);
+                if found != record.hash {
+                    let cause = FindingCause::HashMismatch { what: "name", stated: record.hash, found };
+                    walk.report(LinkNameRecord::NAME, info.name_index, cause);
+                }
+                let key = (record.hash, link.name.as_bytes().to_vec());
+                walk.check_name_record_order(LinkNameRecord::NAME, info.name_index, index, last.as_ref(), &key);
+                last = Some(key);
+                if indexed.is_some() {
+                    orders.insert(record.heap_id, link.creation_order.unwrap_or(-1));
+                }
+                walk.check_link(owner, at, info, &link);
+            });
         self.incomplete |= names.is_none();
         if let Some(order) = indexed {
             let place = |record: &LinkOrderRecord| (record.heap_id, record.creation_order);

@@ -188,7 +188,7 @@ impl FileWalk<'_> {
 
     /// All messages of an object that is visited elsewhere. Reports no faults.
     fn load_messages_without_report(&mut self, addr: Addr) -> Option<Vec<RawMessage>> {
-        let at = addr.get().filter(|at| !self.is_beyond_end(*at, 1))?;
+        let at = addr.get().filter(|at| !self.exceeds_refreshed_end(*at, 1))?;
         let prefix = self.source.read(at, ObjectHeaderPrefix::MAX_LEN as u64).ok()?;
         let (prefix, _) = h5live_format::decode_prefix::<ObjectHeaderPrefix>(&prefix, self.widths).ok()?;
         let len = prefix.first_chunk_len();

@@ -17,7 +17,7 @@ pub(super) struct CheckedLocalHeap {
 
 impl CheckedLocalHeap {
     /// The bytes of the data segment.
-    pub fn bytes(&self) -> &[u8] {
+    pub fn data_segment(&self) -> &[u8] {
         &self.data.bytes
     }
 }
@@ -32,7 +32,7 @@ impl FileWalk<'_> {
             return Some(CheckedLocalHeap { heap: addr, data: LocalHeapData::default(), taken: ByteRanges::default() });
         }
         let data = self.claim_and_decode(LocalHeapData::default(), heap.data, heap.data_size)?;
-        let free = match data.free_blocks(heap.free_list_head, self.widths.length) {
+        let free = match data.free_ranges(heap.free_list_head, self.widths.length) {
             Ok(free) => free,
             Err(error) => {
                 self.report(NAME, heap.data, error.into());

@@ -128,8 +128,8 @@ impl ObjectTable {
     }
 
     /// The addresses that a symbol table states of an object.
-    pub fn cached_symbol_table(&self, owner: ObjectIndex) -> Option<(Addr, Addr)> {
-        self.get(owner)?.cached_symbol_table
+    pub fn cached_symbol_table(&self, object: ObjectIndex) -> Option<(Addr, Addr)> {
+        self.get(object)?.cached_symbol_table
     }
 
     /// The header of an object.

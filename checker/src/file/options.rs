@@ -16,7 +16,7 @@ pub struct CheckOptions<'a> {
     /// link to each other in a circle leave them), and sums of heaps (which libhdf5 gets wrong when heaps shrink).
     pub reports_harmless_mismatches: bool,
     /// Whether the filters of all chunks are undone, which shows damage to compressed and checksummed data.
-    pub unfilters_chunks: bool,
+    pub unfilters_all_chunks: bool,
     /// Most bytes of raw data that are read for the heap objects to which values lead.
     pub max_total_value_bytes: u64,
     /// Most bytes of a chunk, before or after its filters, that is read as a whole.
@@ -33,7 +33,7 @@ impl Default for CheckOptions<'_> {
             builds_space_map: false,
             may_be_live: false,
             reports_harmless_mismatches: false,
-            unfilters_chunks: false,
+            unfilters_all_chunks: false,
             max_total_value_bytes: 1 << 30,
             max_chunk_bytes: 256 << 20,
             filter_engine: None,

@@ -12,7 +12,7 @@ use super::walk::FileWalk;
 /// Checks a file.
 pub(super) fn check_file(storage: &dyn Storage, options: CheckOptions<'_>) -> FileCheckReport {
     let mut walk = FileWalk::new(storage, options);
-    if walk.check_superblock(storage) {
+    if walk.load_and_check_superblock(storage) {
         walk.check_all_objects();
     }
     walk.report
@@ -37,7 +37,7 @@ impl FileWalk<'_> {
     /// Reports what overlaps, and what nobody uses.
     fn report_overlaps_and_leaks(&mut self) {
         let (metadata, raw, free) = self.space.metadata_raw_and_free_bytes();
-        (self.report.metadata_bytes, self.report.raw_bytes, self.report.free_bytes) = (metadata, raw, free);
+        (self.report.metadata_bytes, self.report.raw_bytes, self.report.tracked_free_bytes) = (metadata, raw, free);
         let mut space = std::mem::take(&mut self.space);
         let (mut overlaps, mut gaps) = (Vec::new(), Vec::new());
         let room = FileCheckReport::MAX_FINDINGS.saturating_sub(self.report.findings.len());
@@ -58,7 +58,8 @@ impl FileWalk<'_> {
         );
         self.space = space;
         if self.options.builds_space_map {
-            self.report.space_map = self.space.uses().iter().map(|piece| self.to_file_range(piece)).collect();
+            self.report.space_map =
+                self.space.used_and_free_by_start().iter().map(|piece| self.to_file_range(piece)).collect();
         }
         for (piece, before) in overlaps {
             let cause = FindingCause::Overlap { len: piece.len, with: self.to_file_range(&before) };
@@ -92,7 +93,7 @@ mod tests {
             let mut walk = FileWalk::new(&storage, CheckOptions { reports_leaks: true, ..CheckOptions::default() });
             (walk.end, walk.space.max_ranges) = (40, max_ranges);
             for start in [0, 20, 30] {
-                walk.space.claim_raw_data(start, 10, ObjectIndex::FILE, "chunk");
+                walk.space.add_raw_data(start, 10, ObjectIndex::FILE, "chunk");
             }
             walk.report_overlaps_and_leaks();
             let findings: Vec<_> = walk.report.findings.iter().map(|finding| finding.cause.to_string()).collect();

@@ -57,9 +57,9 @@ pub struct FileCheckReport {
     /// those of chunks that went through Fletcher32 or deflate have one.
     pub unchecksummed_bytes: u64,
     /// Datasets whose elements lie in other files, where nobody has looked.
-    pub datasets_with_data_elsewhere: u64,
+    pub external_or_virtual_dataset_count: u64,
     /// Bytes of free space that the file's managers know.
-    pub free_bytes: u64,
+    pub tracked_free_bytes: u64,
 }
 
 impl FileCheckReport {

@@ -58,18 +58,19 @@ impl FileWalk<'_> {
             }
             SharedMessageIndexKind::Btree => {
                 let mut last = None;
-                let tree = self.check_btree2(index.index, SharedMessageRecord::default(), &mut |walk, at, record| {
-                    if last.is_some_and(|last| last > record.hash) {
-                        walk.report(
-                            SharedMessageRecord::NAME,
-                            index.index,
-                            FindingCause::OutOfOrder { what: "record", index: at },
-                        );
-                    }
-                    last = Some(record.hash);
-                    walk.check_shared_message_record(shared, SharedMessageRecord::NAME, &record);
-                    seen += 1;
-                });
+                let tree =
+                    self.check_and_walk_btree2(index.index, SharedMessageRecord::default(), &mut |walk, at, record| {
+                        if last.is_some_and(|last| last > record.hash) {
+                            walk.report(
+                                SharedMessageRecord::NAME,
+                                index.index,
+                                FindingCause::OutOfOrder { what: "record", index: at },
+                            );
+                        }
+                        last = Some(record.hash);
+                        walk.check_shared_message_record(shared, SharedMessageRecord::NAME, &record);
+                        seen += 1;
+                    });
                 shared.whole = tree.is_some();
             }
         }

@@ -105,7 +105,7 @@ impl SpaceMap {
     }
 
     /// Claims bytes for raw data. Overlaps are found at the end.
-    pub fn claim_raw_data(&mut self, start: u64, len: u64, owner: ObjectIndex, what: &'static str) {
+    pub fn add_raw_data(&mut self, start: u64, len: u64, owner: ObjectIndex, what: &'static str) {
         let piece = self.new_use(start, len, owner, what);
         self.skipped_uses += u64::from(!push_or_extend(&mut self.raw_data, piece, self.max_ranges));
     }
@@ -127,7 +127,7 @@ impl SpaceMap {
     }
 
     /// All pieces of metadata, raw data and free space, by their place.
-    pub fn uses(&self) -> Vec<SpaceUse> {
+    pub fn used_and_free_by_start(&self) -> Vec<SpaceUse> {
         let mut all: Vec<SpaceUse> =
             self.metadata.values().chain(&self.raw_data).chain(&self.free_space).copied().collect();
         all.sort_by_key(|piece| piece.start);
@@ -224,7 +224,7 @@ mod tests {
         let mut space = SpaceMap::default();
         for start in [0, 20, 10, 30] {
             space.claim_metadata(start, 10, ObjectIndex::FILE, "a").unwrap();
-            space.claim_raw_data(start + 100, 10, ObjectIndex::FILE, "r");
+            space.add_raw_data(start + 100, 10, ObjectIndex::FILE, "r");
         }
         assert_eq!((space.metadata.len(), space.raw_data.len()), (1, 4));
         assert_eq!(space.metadata_raw_and_free_bytes(), (40, 40, 0));
@@ -235,8 +235,8 @@ mod tests {
     fn finds_what_overlaps_in_the_end() {
         let mut space = SpaceMap::default();
         space.claim_metadata(0, 10, ObjectIndex::FILE, "a").unwrap();
-        space.claim_raw_data(5, 20, ObjectIndex(1), "r");
-        space.claim_raw_data(6, 2, ObjectIndex(1), "r");
+        space.add_raw_data(5, 20, ObjectIndex(1), "r");
+        space.add_raw_data(6, 2, ObjectIndex(1), "r");
         space.add_free_space(24, 10, ObjectIndex::FILE, "f");
         assert_eq!(swept(&mut space, 34), (vec![(5, 0), (6, 5), (24, 5)], vec![]));
     }

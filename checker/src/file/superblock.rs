@@ -16,7 +16,7 @@ const NAME: &str = Superblock::NAME;
 
 impl<'a> FileWalk<'a> {
     /// Finds the superblock and what belongs to the file as a whole. `false` if there is nothing to follow.
-    pub fn check_superblock(&mut self, storage: &'a dyn Storage) -> bool {
+    pub fn load_and_check_superblock(&mut self, storage: &'a dyn Storage) -> bool {
         let len = match storage.len() {
             Ok(len) => len,
             Err(error) => {

@@ -33,7 +33,7 @@ impl FileWalk<'_> {
         let sorted = |from: &Btree1GroupKey, to: &Btree1GroupKey| names.is_sorted(from, to);
         let tree = Btree1Check::<Btree1GroupKey>::new(self.k.group_internal, (), &sorted);
         let mut last: Option<Vec<u8>> = None;
-        let whole = self.check_btree1(table.btree, tree, &mut |walk, from, node, to| {
+        let whole = self.check_and_walk_btree1(table.btree, tree, &mut |walk, from, node, to| {
             let between = (names.get(from.0), names.get(to.0));
             walk.check_symbol_table_node(owner, &mut heap, node, between, &mut last);
         });
@@ -112,7 +112,7 @@ struct LocalHeapNames(Vec<u8>);
 
 impl LocalHeapNames {
     fn of(heap: &CheckedLocalHeap) -> Self {
-        LocalHeapNames(heap.bytes().to_vec())
+        LocalHeapNames(heap.data_segment().to_vec())
     }
 
     fn get(&self, offset: u64) -> Option<Vec<u8>> {

@@ -13,10 +13,10 @@ impl FileWalk<'_> {
     /// Whether `len` more bytes of raw data may be read.
     pub fn try_consume_value_budget(&mut self, len: u64) -> bool {
         let fits = len <= self.values_left;
-        if !fits && self.options.unfilters_chunks && self.values_left > 0 {
+        if !fits && self.options.unfilters_all_chunks && self.values_left > 0 {
             let cause =
                 format!("values that lead elsewhere, behind the first {} bytes", self.options.max_total_value_bytes);
-            self.add_unverified_part("values", Addr::new(0), FindingCause::NotSupported(cause));
+            self.add_unverified_part("values", Addr::new(0), FindingCause::CannotVerify(cause));
         }
         self.values_left = if fits { self.values_left - len } else { 0 };
         self.unseen_values |= !fits;
@@ -24,7 +24,7 @@ impl FileWalk<'_> {
     }
 
     /// Looks up where elements lead. `header`: the header of their object.
-    pub fn check_heap_references(&mut self, datatype: &Datatype, data: &[u8], header: Addr) {
+    pub fn check_global_heap_references(&mut self, datatype: &Datatype, data: &[u8], header: Addr) {
         let size = usize::try_from(datatype.size()).unwrap_or(usize::MAX).max(1);
         if datatype.has_vlen_or_references() {
             for element in data.chunks_exact(size) {
@@ -54,7 +54,7 @@ impl FileWalk<'_> {
                 }
                 _ => self.check_reference(t.size, element, at),
             },
-            Datatype::Array(t) => self.check_heap_references(&t.base, element, at),
+            Datatype::Array(t) => self.check_global_heap_references(&t.base, element, at),
             Datatype::Compound(t) => {
                 for member in t.members.iter().filter(|member| member.datatype.has_vlen_or_references()) {
                     let start = usize::try_from(member.offset).unwrap_or(usize::MAX);
@@ -83,7 +83,7 @@ impl FileWalk<'_> {
         } else if base.has_vlen_or_references() && !before && needed > 0 {
             let bytes = self.mark_and_read_global_object(element.place, at).map(|(bytes, _)| bytes);
             if let Some(inner) = bytes.as_deref().and_then(|bytes| bytes.get(..usize::try_from(needed).ok()?)) {
-                self.check_heap_references(base, inner, at);
+                self.check_global_heap_references(base, inner, at);
             }
         }
     }
@@ -108,19 +108,20 @@ impl FileWalk<'_> {
         chunked: &ChunkedDataset,
         coord: &[u64],
         addr: Addr,
-        size: u64,
-        mask: u32,
+        stored_size: u64,
+        filter_mask: u32,
     ) {
-        let every = chunked.filters.iter().enumerate().all(|(i, _)| mask.checked_shr(i as u32).unwrap_or(0) & 1 == 1);
-        let is_verified = self.options.unfilters_chunks && !every;
+        let every =
+            chunked.filters.iter().enumerate().all(|(i, _)| filter_mask.checked_shr(i as u32).unwrap_or(0) & 1 == 1);
+        let is_verified = self.options.unfilters_all_chunks && !every;
         let mut leads = chunked.datatype.clone();
-        let (largest, limit) = (size.max(chunked.bytes), self.options.max_chunk_bytes);
+        let (largest, limit) = (stored_size.max(chunked.bytes), self.options.max_chunk_bytes);
         if largest > limit || !every && self.options.filter_engine.is_none() {
             self.unseen_values |= leads.is_some();
-            if self.options.unfilters_chunks {
+            if self.options.unfilters_all_chunks {
                 let cause = match largest > limit {
                     true => FindingCause::TooLargeToVerify { bytes: largest, limit },
-                    false => FindingCause::NotSupported("no filter is known".to_owned()),
+                    false => FindingCause::CannotVerify("no filter is known".to_owned()),
                 };
                 self.add_unverified_part("chunk", addr, cause);
             }
@@ -132,9 +133,9 @@ impl FileWalk<'_> {
         if leads.is_none() && !is_verified {
             return;
         }
-        let Some(mut bytes) = self.read_unlimited("chunk", addr, size) else { return };
+        let Some(mut bytes) = self.read_unlimited("chunk", addr, stored_size) else { return };
         if let Some(filters) = self.options.filter_engine.filter(|_| !every) {
-            bytes = match filters.unfilter(&chunked.filters, mask, bytes, chunked.bytes) {
+            bytes = match filters.unfilter(&chunked.filters, filter_mask, bytes, chunked.bytes) {
                 Ok(undone) => undone,
                 Err(error) => {
                     self.unseen_values |= leads.is_some();
@@ -159,7 +160,7 @@ impl FileWalk<'_> {
     ) {
         let parts = (coord.get(dim), chunked.storage.chunk_dims.get(dim), chunked.dims.get(dim));
         let (Some(place), Some(chunk), Some(extent)) = parts else {
-            self.check_heap_references(datatype, bytes, chunked.header);
+            self.check_global_heap_references(datatype, bytes, chunked.header);
             return;
         };
         let start = place.saturating_mul(*chunk);
@@ -168,7 +169,7 @@ impl FileWalk<'_> {
         let Ok(row) = usize::try_from(row) else { return };
         if dim + 1 == chunked.dims.len() {
             let len = usize::try_from(count).unwrap_or(usize::MAX).saturating_mul(row);
-            self.check_heap_references(datatype, bytes.get(..len).unwrap_or(bytes), chunked.header);
+            self.check_global_heap_references(datatype, bytes.get(..len).unwrap_or(bytes), chunked.header);
             return;
         }
         for part in bytes.chunks_exact(row.max(1)).take(usize::try_from(count).unwrap_or(usize::MAX)) {

@@ -137,7 +137,7 @@ impl<'a> FileWalk<'a> {
     /// Reports that filters cannot be undone, or notes that this is not known.
     pub fn report_or_add_unverified_part(&mut self, structure: &'static str, addr: Addr, error: &FilterError) {
         match is_unfilter_limitation(&**error) {
-            true => self.add_unverified_part(structure, addr, FindingCause::NotSupported(error.to_string())),
+            true => self.add_unverified_part(structure, addr, FindingCause::CannotVerify(error.to_string())),
             false => self.report(structure, addr, FindingCause::UnfilterFailed(error.to_string())),
         }
     }
@@ -194,7 +194,7 @@ impl<'a> FileWalk<'a> {
     }
 
     /// Whether `len` bytes from `start` on reach over the end of the used space, as far as it is now.
-    pub fn is_beyond_end(&mut self, start: u64, len: u64) -> bool {
+    pub fn exceeds_refreshed_end(&mut self, start: u64, len: u64) -> bool {
         let is_beyond = |limit: u64| start.checked_add(len).is_none_or(|end| end > limit);
         if is_beyond(self.end) && self.end_may_grow {
             self.end = self.end.max(self.source.refresh_len());
@@ -209,7 +209,7 @@ impl<'a> FileWalk<'a> {
             self.report(structure, addr, FindingCause::UndefinedAddr(structure));
             return None;
         };
-        if self.is_beyond_end(start, len) {
+        if self.exceeds_refreshed_end(start, len) {
             let end = self.source.base.saturating_add(self.end);
             self.report(structure, addr, FindingCause::BeyondEnd { len, end });
             return None;
@@ -241,15 +241,15 @@ impl<'a> FileWalk<'a> {
     }
 
     /// Claims bytes for raw data of the present object that no checksum covers.
-    pub fn claim_unchecksummed_raw(&mut self, what: &'static str, addr: Addr, len: u64) {
+    pub fn add_unchecksummed_raw_data(&mut self, what: &'static str, addr: Addr, len: u64) {
         self.add_unchecksummed_bytes(len);
-        self.claim_checksummed_raw(what, addr, len);
+        self.add_checksummed_raw_data(what, addr, len);
     }
 
     /// Claims bytes for raw data of the present object that went through a filter with a checksum.
-    pub fn claim_checksummed_raw(&mut self, what: &'static str, addr: Addr, len: u64) {
+    pub fn add_checksummed_raw_data(&mut self, what: &'static str, addr: Addr, len: u64) {
         if let Some(start) = self.check_and_report_range(what, addr, len).filter(|_| len > 0) {
-            self.space.claim_raw_data(start, len, self.owner, what);
+            self.space.add_raw_data(start, len, self.owner, what);
         }
     }
 

@@ -68,7 +68,10 @@ impl Counterexample {
                     return Ok((trace, Counterexample { fault, queries: seen }));
                 }
                 KIND_END => {
-                    return Err(TraceFileError::RecordCount { stated: record.number, found: seen.len() as u64 });
+                    return Err(TraceFileError::RecordCountMismatch {
+                        stated: record.number,
+                        found: seen.len() as u64,
+                    });
                 }
                 kind => seen.push(
                     decode_observation(&record).ok_or(TraceFileError::UnexpectedRecordKind { record: at, kind })?,

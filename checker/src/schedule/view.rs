@@ -218,7 +218,7 @@ impl ReaderView {
     }
 
     /// The number of operations that are complete.
-    pub fn completed_op_count(&self) -> usize {
+    pub fn writer_op_count(&self) -> usize {
         self.writer_position().prefix as usize
     }
 

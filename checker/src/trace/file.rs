@@ -35,7 +35,7 @@ pub enum TraceFileError {
     NotATrace,
     /// It is of a version that is not known.
     #[error("the trace is of version {0}, which is not known")]
-    Version(u32),
+    UnsupportedVersion(u32),
     /// The checksum of a record is wrong.
     #[error("record {record} of the trace is damaged: its checksum is {computed:#010x}, not {stated:#010x}")]
     Checksum {
@@ -56,7 +56,7 @@ pub enum TraceFileError {
     },
     /// The number of records is not the one that the last one states.
     #[error("the trace has {found} records, not {stated}")]
-    RecordCount {
+    RecordCountMismatch {
         /// The number in the last record.
         stated: u64,
         /// How many there are before it.
@@ -106,7 +106,7 @@ impl Trace {
         }
         match u32::from_le_bytes(read_array(&mut from)?) {
             VERSION => {}
-            other => return Err(TraceFileError::Version(other)),
+            other => return Err(TraceFileError::UnsupportedVersion(other)),
         }
         let first = read_record(&mut from, 0)?;
         if first.kind != KIND_BASE {
@@ -121,7 +121,7 @@ impl Trace {
                 KIND_BARRIER => StorageOp::Sync,
                 KIND_MARK => StorageOp::Mark(String::from_utf8_lossy(&bytes).into_owned()),
                 KIND_END if number == record => break,
-                KIND_END => return Err(TraceFileError::RecordCount { stated: number, found: record }),
+                KIND_END => return Err(TraceFileError::RecordCountMismatch { stated: number, found: record }),
                 kind => return Err(TraceFileError::UnexpectedRecordKind { record, kind }),
             });
         }

@@ -299,7 +299,7 @@ fn add_heap_seeds(seeds: &mut Seeds) {
     seeds.add("heap", &[0, 1, 0], &LocalHeapPrefix { data_size: 88, free_list_head: Some(16), data: SEED_ADDR });
     let mut data = LocalHeapData { bytes: vec![0; 56] };
     let head = data.set_free_blocks(
-        &[LocalHeapFreeBlock { offset: 8, size: 16 }, LocalHeapFreeBlock { offset: 32, size: 24 }],
+        &[LocalHeapFreeRange { offset: 8, size: 16 }, LocalHeapFreeRange { offset: 32, size: 24 }],
         Width::EIGHT,
     );
     seeds.add_bytes("heap", &[0, 2, u8::try_from(head.unwrap()).unwrap()], data.bytes, 0);

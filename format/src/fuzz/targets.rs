@@ -158,7 +158,7 @@ fn heap(data: &[u8]) -> bool {
         1 => assert_round_trip_if_sound(&LocalHeapPrefix::default(), rest, w),
         2 => {
             let heap = LocalHeapData { bytes: rest.to_vec() };
-            heap.string(k.into()).is_ok() && heap.free_blocks(Some(k.into()), w.length).is_ok()
+            heap.string(k.into()).is_ok() && heap.free_ranges(Some(k.into()), w.length).is_ok()
         }
         3 => assert_round_trip_if_sound(&GlobalHeapId::default(), rest, w),
         _ => {

@@ -345,7 +345,7 @@ impl<'a> Walk<'a> {
         let Some((_, bytes)) = self.at(heap.data) else { return };
         let Some(bytes) = bytes.get(..usize::try_from(heap.data_size).unwrap()) else { return };
         let mut data = LocalHeapData { bytes: bytes.to_vec() };
-        match data.free_blocks(heap.free_list_head, self.widths.length) {
+        match data.free_ranges(heap.free_list_head, self.widths.length) {
             Ok(blocks) => {
                 let head = data.set_free_blocks(&blocks, self.widths.length);
                 assert_eq!(

@@ -28,7 +28,7 @@ struct StructureFault {
 pub fn check(path: &Path, how: &OpenRequest<'_>, what: StoreCheckOptions) -> Result<StoreCheckReport> {
     let options = CheckOptions {
         reports_leaks: what.find_lost_domains,
-        unfilters_chunks: what.verify_data,
+        unfilters_all_chunks: what.verify_data,
         filter_engine: Some(&*how.filter_engine),
         max_chunk_bytes: how.max_allocation.bytes(),
         ..CheckOptions::default()

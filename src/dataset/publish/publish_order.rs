@@ -51,7 +51,7 @@ impl<T: InPublishOrder> PublishOrder<T> {
     }
 
     /// Those that are seen before this one.
-    pub fn directly_earlier(&self) -> Vec<Arc<T>> {
+    pub fn predecessors(&self) -> Vec<Arc<T>> {
         self.0.lock().iter().flat_map(|place| place.earlier.values()).cloned().collect()
     }
 
@@ -143,7 +143,7 @@ mod tests {
                 return true;
             }
             if seen.insert(next.0) {
-                left.extend(next.1.directly_earlier());
+                left.extend(next.1.predecessors());
             }
         }
         false

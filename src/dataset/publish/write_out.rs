@@ -23,7 +23,7 @@ struct WriteOut<'a> {
 impl<'a> WriteOut<'a> {
     fn begin(core: &'a DatasetCore, shared: &'a FileShared) -> Result<Self, DatasetError> {
         let writer = DatasetWriter::begin(core, &*shared.store, &shared.cache)?;
-        Ok(WriteOut { core, writer, earlier: core.publish.order.directly_earlier(), looked_at: 0 })
+        Ok(WriteOut { core, writer, earlier: core.publish.order.predecessors(), looked_at: 0 })
     }
 
     /// The next dataset that is to be written out before this one.
@@ -103,7 +103,7 @@ impl DatasetCore {
 
     /// Writes out the datasets whose rows are seen before those of this one, and makes the store keep that order.
     pub(crate) fn write_out_earlier(&self, shared: &FileShared) -> Result<(), DatasetError> {
-        let earlier = self.publish.order.directly_earlier();
+        let earlier = self.publish.order.predecessors();
         for core in &earlier {
             core.ok_if_deleted(core.write_out(shared))?;
         }

@@ -82,7 +82,7 @@ pub(super) fn grow_extent(writer: &DatasetWriter<'_>, dims: &[u64]) -> Result<()
         writer.core.stage.lock().extent = Some(CoreDims::from_slice(dims));
         return Ok(());
     }
-    let mut earlier = writer.core.publish.order.directly_earlier();
+    let mut earlier = writer.core.publish.order.predecessors();
     loop {
         earlier.retain(|core| !core.is_deleted());
         let after: Vec<_> = earlier.iter().map(|core| core.chunks.id()).collect();

@@ -199,7 +199,7 @@ impl Connector for HsdsFolderConnector {
 
     fn identity(&self, at: &Location) -> Option<StoreIdentity> {
         let place = place_of(at, &options_of(at)).ok()?;
-        let path = place.folder().canonicalize().ok()?;
+        let path = place.domain_folder().canonicalize().ok()?;
         Some(StoreIdentity(path.as_os_str().as_encoded_bytes().into()))
     }
 

@@ -133,7 +133,7 @@ impl DomainPlace {
     /// # Errors
     /// [`HsdsError::DomainInNestedBucket`].
     pub fn check_no_nested_bucket(&self) -> Result<()> {
-        let folder = self.folder();
+        let folder = self.domain_folder();
         let inside = folder.ancestors().take_while(|folder| *folder != self.bucket);
         match inside.into_iter().find(|folder| has_objects(folder)) {
             Some(inner) if !has_domain(&folder) => {
@@ -156,7 +156,7 @@ impl DomainPlace {
     }
 
     /// The folder of the domain.
-    pub fn folder(&self) -> PathBuf {
+    pub fn domain_folder(&self) -> PathBuf {
         self.bucket.join(&self.domain)
     }
 }

@@ -433,7 +433,7 @@ mod tests {
         let spec = bytes_of(&[2, (5 << 20) / 2], Layout::Contiguous);
         let shape = ChunkRecordLayout::of(&spec);
         let row = 5u64 << 19;
-        let side = crate::layout::chunk_dims_for_contiguous(&spec).unwrap()[1];
+        let side = crate::layout::chunk_dims_if_large_contiguous(&spec).unwrap()[1];
         assert!(side < row && !row.is_multiple_of(side), "{side}");
         let runs = shape.piece_runs(&ChunkCoord::origin(2), row - 3, 5);
         let last = (row - 1) / side * side;

@@ -10,7 +10,7 @@ use h5live_model::{
 use h5live_swmr::linked_file_candidates;
 
 use crate::engine::{LmdbEngine, LmdbOptions, LongKeyEngine};
-use crate::folder_watch::StoreFolderWatch;
+use crate::folder_watch::LmdbFolderWatch;
 use crate::open_session::{KvSessionOptions, open_session_on};
 use crate::options::Kv;
 use crate::session::{CONNECTOR, KvSession, capabilities};
@@ -139,6 +139,6 @@ impl Connector for KvConnector {
     }
 
     fn watch(&self, at: &Location) -> Option<Box<dyn LocationWatch>> {
-        Some(Box::new(StoreFolderWatch::new(folder(at).ok()?)))
+        Some(Box::new(LmdbFolderWatch::new(folder(at).ok()?)))
     }
 }

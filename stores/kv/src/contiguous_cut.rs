@@ -2,7 +2,7 @@
 
 use h5live_model::DatasetSpec;
 
-use crate::layout::chunk_dims_for_contiguous;
+use crate::layout::chunk_dims_if_large_contiguous;
 
 /// The cut of a contiguous dataset. A chunk spans whole rows of the dimensions behind the one that is cut, and one index
 /// of those before it; so it is a run of bytes itself.
@@ -23,7 +23,7 @@ pub struct ContiguousChunking {
 impl ContiguousChunking {
     /// That of a dataset; `None` if it is not cut.
     pub fn of(spec: &DatasetSpec) -> Option<Self> {
-        let (chunk, dims) = (chunk_dims_for_contiguous(spec)?, spec.dataspace.dims());
+        let (chunk, dims) = (chunk_dims_if_large_contiguous(spec)?, spec.dataspace.dims());
         let cut = chunk.iter().zip(dims).rposition(|(side, dim)| side != dim)?;
         let (before, rest) = dims.split_at_checked(cut)?;
         let (dim, behind) = rest.split_first()?;

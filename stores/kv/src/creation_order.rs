@@ -122,7 +122,7 @@ fn move_up(state: &mut KvState, from: EngineKey, to: &EngineKey) -> Result<()> {
 
 fn rank_of(state: &KvState, of: LinksOrAttributes, object: ObjectId, name: &[u8]) -> Result<Option<u64>> {
     let mut found = None;
-    state.view_with_edits().for_each_reentrant(
+    state.view_with_edits().for_each_pair_reentrant(
         &KeySpan::from(&of.names_by_rank_range(object)),
         |key, value| -> Result<bool> {
             if let RecordKey::LinkNameAtRank(rank) | RecordKey::AttributeNameAtRank(rank) =

@@ -18,7 +18,7 @@ pub enum KvError {
     },
     /// A record has no value, or none that fits, though others say that it has.
     #[error("object {object} of the key-value store is damaged: {rule}")]
-    Contradiction {
+    InconsistentObject {
         /// The object.
         object: ObjectId,
         /// What is wrong.
@@ -65,7 +65,7 @@ pub enum KvError {
 impl From<KvError> for ModelError {
     fn from(error: KvError) -> Self {
         let kind = match error {
-            KvError::DamagedObject { .. } | KvError::Contradiction { .. } | KvError::ReclaimRefused { .. } => {
+            KvError::DamagedObject { .. } | KvError::InconsistentObject { .. } | KvError::ReclaimRefused { .. } => {
                 StoreErrorKind::Damaged
             }
             KvError::NotKvStore(_) | KvError::UnsupportedVersion { .. } => StoreErrorKind::NotThisFormat,
@@ -83,6 +83,6 @@ pub fn damaged_object_error(object: ObjectId) -> impl Fn(RecordFormatError) -> M
 }
 
 /// Says that a description does not fit the layout.
-pub fn invalid_error(error: RecordFormatError) -> ModelError {
+pub fn invalid_argument_error(error: RecordFormatError) -> ModelError {
     ModelError::Invalid(error.to_string())
 }

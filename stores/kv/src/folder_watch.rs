@@ -10,18 +10,18 @@ use crate::engine::LmdbEngine;
 
 /// Watches a folder until it is there, and then the file of keys and values in it.
 #[derive(Debug)]
-pub struct StoreFolderWatch {
+pub struct LmdbFolderWatch {
     folder: PathBuf,
     of_folder: PathWatch,
     /// `None` as long as there is no folder.
     of_data: Option<PathWatch>,
 }
 
-impl StoreFolderWatch {
+impl LmdbFolderWatch {
     /// Watches a folder from now on.
     pub fn new(folder: PathBuf) -> Self {
         let of_folder = PathWatch::new(&folder);
-        let mut watch = StoreFolderWatch { folder, of_folder, of_data: None };
+        let mut watch = LmdbFolderWatch { folder, of_folder, of_data: None };
         watch.follow_folder();
         watch
     }
@@ -38,7 +38,7 @@ impl StoreFolderWatch {
     }
 }
 
-impl LocationWatch for StoreFolderWatch {
+impl LocationWatch for LmdbFolderWatch {
     fn is_there(&self) -> bool {
         LmdbEngine::has_store(&self.folder) && PathWatch::new(&LmdbEngine::data_file(&self.folder)).is_there()
     }
@@ -64,7 +64,7 @@ mod tests {
     const LONG: Duration = Duration::from_secs(20);
 
     /// Waits until something is there.
-    fn wait_until_there(watch: &mut StoreFolderWatch) {
+    fn wait_until_there(watch: &mut LmdbFolderWatch) {
         for _ in 0..20 {
             if watch.is_there() {
                 return;
@@ -78,7 +78,7 @@ mod tests {
     fn a_watch_tells_of_a_store_whose_folder_is_made_later() {
         let parent = tempfile::tempdir().unwrap();
         let folder = parent.path().join("run");
-        let mut watch = StoreFolderWatch::new(folder.clone());
+        let mut watch = LmdbFolderWatch::new(folder.clone());
         assert!(!watch.is_there() && !watch.wait(Duration::from_millis(20)));
         let making = std::thread::spawn({
             let folder = folder.clone();

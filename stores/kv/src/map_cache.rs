@@ -16,7 +16,7 @@ const MAX_KNOWN_MAPS: usize = 256;
 
 /// What is known of a map.
 #[derive(Debug)]
-pub struct CachedMap {
+pub struct CachedMapSpec {
     /// The description.
     pub spec: MapSpec,
     /// The order of its keys.
@@ -25,7 +25,7 @@ pub struct CachedMap {
     prefix: EngineKey,
 }
 
-impl CachedMap {
+impl CachedMapSpec {
     /// Appends the key of the record of a key of the map.
     ///
     /// # Errors
@@ -55,20 +55,20 @@ impl CachedMap {
 struct SeenMap {
     version: u64,
     deleted_objects: u64,
-    map: Arc<CachedMap>,
+    map: Arc<CachedMapSpec>,
 }
 
 /// The maps that a session has used. What describes a map stays as it is as long as the map is there, so what is known
 /// counts until the session sees another commit or deletes an object.
 #[derive(Debug, Default)]
-pub struct MapCache(RwLock<BTreeMap<ObjectId, SeenMap>>);
+pub struct MapSpecCache(RwLock<BTreeMap<ObjectId, SeenMap>>);
 
-impl MapCache {
+impl MapSpecCache {
     /// The map with this identity.
     ///
     /// # Errors
     /// [`h5live_model::Error::NoObject`], [`h5live_model::Error::WrongKind`].
-    pub fn get_or_load(&self, state: &KvState, map: ObjectId) -> Result<Arc<CachedMap>> {
+    pub fn get_or_load(&self, state: &KvState, map: ObjectId) -> Result<Arc<CachedMapSpec>> {
         let (version, deleted_objects) = (state.view.version(), state.deleted_object_count);
         let is_current = |seen: &&SeenMap| seen.version == version && seen.deleted_objects == deleted_objects;
         if let Some(seen) = self.0.read().get(&map).filter(is_current) {
@@ -76,7 +76,7 @@ impl MapCache {
         }
         let spec = map_spec(&state.view_with_edits(), map)?;
         let order = OrderPreservingKeyCodec::new(&spec.key_type);
-        let known = Arc::new(CachedMap { spec, key_codec: order, prefix: key::map_record(map, &[]) });
+        let known = Arc::new(CachedMapSpec { spec, key_codec: order, prefix: key::map_record(map, &[]) });
         let mut maps = self.0.write();
         if maps.len() >= MAX_KNOWN_MAPS {
             maps.clear();

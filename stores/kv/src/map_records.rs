@@ -36,7 +36,7 @@ pub fn recorded_pair_count(state: &ViewWithEdits<'_>, map: ObjectId) -> Result<u
 
 /// How the values of a map are stored.
 #[derive(Debug, Clone, Copy)]
-pub struct MapValueStorage<'a> {
+pub struct MapValueCodec<'a> {
     /// The type of what a record has: elements, one after the other.
     pub stored_datatype: &'a Datatype,
     /// Whether a record has an element that leads to a blob, which has the bytes of the value.
@@ -47,14 +47,14 @@ pub struct MapValueStorage<'a> {
     elements: &'a Datatype,
 }
 
-impl<'a> MapValueStorage<'a> {
+impl<'a> MapValueCodec<'a> {
     /// Those of a map in a container with records of a form.
     pub fn of(spec: &'a MapSpec, form: ContainerFormat) -> Self {
         match &spec.value_type {
             Datatype::VarLen(t) => {
                 let are_blobs = form.has_varlen_map_value_blobs();
                 let base_bytes = if t.kind == VarLenKind::Sequence { t.base.size() as usize } else { 1 };
-                MapValueStorage {
+                MapValueCodec {
                     stored_datatype: if are_blobs { &spec.value_type } else { &t.base },
                     are_blobs,
                     base_bytes,
@@ -62,7 +62,7 @@ impl<'a> MapValueStorage<'a> {
                 }
             }
             datatype => {
-                MapValueStorage { stored_datatype: datatype, are_blobs: false, base_bytes: 1, elements: datatype }
+                MapValueCodec { stored_datatype: datatype, are_blobs: false, base_bytes: 1, elements: datatype }
             }
         }
     }
@@ -76,7 +76,7 @@ impl<'a> MapValueStorage<'a> {
     ///
     /// # Errors
     /// [`ModelError::Store`] if one is damaged.
-    pub fn blobs_of_record(&self, state: &ViewWithEdits<'_>, record: &[u8]) -> Result<HashSet<BlobId>> {
+    pub fn blobs_referenced_by_record(&self, state: &ViewWithEdits<'_>, record: &[u8]) -> Result<HashSet<BlobId>> {
         referenced_blob_ids(state, self.stored_datatype, record)
     }
 
@@ -84,7 +84,7 @@ impl<'a> MapValueStorage<'a> {
     ///
     /// # Errors
     /// [`ModelError::Store`] if one is damaged.
-    pub fn blobs_of_value(&self, state: &ViewWithEdits<'_>, value: &[u8]) -> Result<HashSet<BlobId>> {
+    pub fn blobs_referenced_by_value(&self, state: &ViewWithEdits<'_>, value: &[u8]) -> Result<HashSet<BlobId>> {
         referenced_blob_ids(state, self.elements, value)
     }
 
@@ -153,12 +153,12 @@ pub fn collect_map_blobs(
     spec: &MapSpec,
     blobs: &mut Vec<BlobId>,
 ) -> Result<()> {
-    let values = MapValueStorage::of(spec, form);
+    let values = MapValueCodec::of(spec, form);
     if !values.may_reference_blobs() {
         return Ok(());
     }
-    state.for_each_reentrant(&KeySpan::from(&key::map_records(map)), |_, record| -> Result<bool> {
-        blobs.extend(values.blobs_of_record(state, record)?);
+    state.for_each_pair_reentrant(&KeySpan::from(&key::map_records(map)), |_, record| -> Result<bool> {
+        blobs.extend(values.blobs_referenced_by_record(state, record)?);
         Ok(true)
     })
 }

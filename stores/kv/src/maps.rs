@@ -7,8 +7,8 @@ use h5live_model::{MapEdit, MapKey, MapScan, MapStore, ObjectId, OrderPreserving
 use crate::engine::{DeferredKeyCount, KeySpan, ViewWithEdits};
 use crate::layout::value::encode_u64;
 use crate::layout::{MetadataField, key};
-use crate::map_cache::CachedMap;
-use crate::map_records::{MapValueStorage, recorded_pair_count};
+use crate::map_cache::CachedMapSpec;
+use crate::map_records::{MapValueCodec, recorded_pair_count};
 use crate::state::KvState;
 use crate::store::KvStore;
 
@@ -39,7 +39,7 @@ enum PairCounting {
 impl PairCounting {
     /// Counts at once where it is known for each key anyway whether it is there, or where somebody has asked for the number
     /// since the last commit.
-    fn begin(state: &mut KvState, map: ObjectId, values: &MapValueStorage<'_>) -> Result<Self> {
+    fn begin(state: &mut KvState, map: ObjectId, values: &MapValueCodec<'_>) -> Result<Self> {
         let record = key::metadata(map, MetadataField::PairCount);
         if state.edits.deferred_key_count(record.as_bytes()).is_some() {
             return Ok(PairCounting::AtCommit);
@@ -69,11 +69,11 @@ fn settled_pair_count(state: &mut KvState, map: ObjectId) -> Result<u64> {
 }
 
 /// Gives up what only the value of a record leads to, before an edit of it. Returns whether there is a value.
-fn release_value(state: &mut KvState, values: &MapValueStorage<'_>, record: &[u8], edit: &MapEdit<'_>) -> Result<bool> {
+fn release_value(state: &mut KvState, values: &MapValueCodec<'_>, record: &[u8], edit: &MapEdit<'_>) -> Result<bool> {
     let Some(old) = state.view_with_edits().get(record)? else { return Ok(false) };
-    let mut gone = values.blobs_of_record(&state.view_with_edits(), &old)?;
+    let mut gone = values.blobs_referenced_by_record(&state.view_with_edits(), &old)?;
     if let MapEdit::Put { value, .. } = edit {
-        let kept = values.blobs_of_value(&state.view_with_edits(), value)?;
+        let kept = values.blobs_referenced_by_value(&state.view_with_edits(), value)?;
         gone.retain(|blob| !kept.contains(blob));
     }
     gone.into_iter().for_each(|blob| state.delete(&key::blob(blob)));
@@ -85,12 +85,12 @@ impl KvStore {
     fn with_map<T>(
         &self,
         map: ObjectId,
-        read: impl FnOnce(&ViewWithEdits<'_>, &CachedMap, &MapValueStorage<'_>) -> Result<T>,
+        read: impl FnOnce(&ViewWithEdits<'_>, &CachedMapSpec, &MapValueCodec<'_>) -> Result<T>,
     ) -> Result<T> {
         self.session.check_open()?;
         let state = self.session.state();
         let known = self.maps.get_or_load(&state, map)?;
-        read(&state.view_with_edits(), &known, &MapValueStorage::of(&known.spec, state.form))
+        read(&state.view_with_edits(), &known, &MapValueCodec::of(&known.spec, state.form))
     }
 }
 
@@ -142,7 +142,7 @@ impl MapStore for KvStore {
         self.with_map(map, |state, known, values| {
             let (span, mut bytes, mut failure) = (records_in(map, &known.key_codec, scan)?, Vec::new(), None);
             if values.are_blobs && scan.with_values {
-                return state.for_each_reentrant(&span, |record, element| {
+                return state.for_each_pair_reentrant(&span, |record, element| {
                     let (key, mut goes_on) = (known.decode_record_key(map, record, &mut bytes)?, true);
                     values.read_value(state, map, element, &mut |value| goes_on = each(key, value))?;
                     Ok(goes_on)
@@ -171,7 +171,7 @@ impl MapStore for KvStore {
                 known.append_record_key(edit.key(), &mut records)?;
                 ends.push(records.len());
             }
-            let values = MapValueStorage::of(&known.spec, state.form);
+            let values = MapValueCodec::of(&known.spec, state.form);
             let mut counting = PairCounting::begin(state, map, &values)?;
             let mut start = 0;
             for (edit, end) in edits.iter().zip(ends) {

@@ -323,7 +323,7 @@ pub fn change_comment_or_times(state: &mut KvState, id: ObjectId, change: &Objec
 ///
 /// # Errors
 /// [`ModelError::NoObject`].
-pub fn delete_if_unlinked(state: &mut KvState, id: ObjectId, cleanup: &DeletionContext) -> Result<()> {
+pub fn delete_if_unreferenced(state: &mut KvState, id: ObjectId, cleanup: &DeletionContext) -> Result<()> {
     match ref_count(&state.view_with_edits(), id)?.ok_or(ModelError::NoObject(id))? {
         0 => {
             let held = delete_returning_references(state, id, cleanup)?;

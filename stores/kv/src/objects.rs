@@ -114,7 +114,7 @@ pub fn for_each_link(
     check_object_exists(state, group)?;
     let mut pending: Option<(Name, LinkRecords)> = None;
     let mut goes_on = true;
-    state.for_each_reentrant(&KeySpan::from(&key::links(group)), |key, value| -> Result<bool> {
+    state.for_each_pair_reentrant(&KeySpan::from(&key::links(group)), |key, value| -> Result<bool> {
         match EngineKey::parse(key).map_err(damaged_object_error(group))?.1 {
             RecordKey::Link(name) => {
                 let new = LinkRecords { target: Some(decode_link_target(value)), order: None };
@@ -178,7 +178,7 @@ fn for_each_attribute_in(
 ) -> Result<()> {
     let mut pending: Option<(Name, AttributeRecords)> = None;
     let mut goes_on = true;
-    state.for_each_reentrant(&KeySpan::from(range), |key, value| -> Result<bool> {
+    state.for_each_pair_reentrant(&KeySpan::from(range), |key, value| -> Result<bool> {
         let RecordKey::Attribute(field, name) = EngineKey::parse(key).map_err(damaged_object_error(id))?.1 else {
             return Ok(true);
         };
@@ -200,5 +200,5 @@ fn for_each_attribute_in(
 
 /// Says that records of an object contradict each other.
 pub fn contradiction_error(object: ObjectId, rule: &'static str) -> ModelError {
-    KvError::Contradiction { object, rule }.into()
+    KvError::InconsistentObject { object, rule }.into()
 }

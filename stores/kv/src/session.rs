@@ -198,9 +198,9 @@ impl KvSession {
         // It may have been closed since: nothing commits what is changed then.
         self.check_open()?;
         let bytes = state.edits.memory_bytes() as u64;
-        if bytes > state.max_uncommitted_bytes {
+        if bytes > state.current_max_uncommitted_bytes {
             // What the next flush hands over is taken. Else nothing could be committed any more.
-            state.max_uncommitted_bytes = bytes + self.max_uncommitted / FLUSH_SHARE;
+            state.current_max_uncommitted_bytes = bytes + self.max_uncommitted / FLUSH_SHARE;
             return Err(KvError::TooMuchUncommitted { bytes, most: self.max_uncommitted }.into());
         }
         let changed = change(&mut state);
@@ -258,7 +258,7 @@ impl KvSession {
             }
             committed?;
             state.edits.clear();
-            state.max_uncommitted_bytes = self.max_uncommitted;
+            state.current_max_uncommitted_bytes = self.max_uncommitted;
             state.view = self.view()?;
         }
         Ok(())

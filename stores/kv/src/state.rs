@@ -6,7 +6,7 @@ use h5live_model::{Error as ModelError, ObjectId, ObjectKind, ObjectSpec, Result
 
 use crate::blob_ids::BlobIdGenerator;
 use crate::engine::{EditBatch, View, ViewWithEdits};
-use crate::error::{KvError, damaged_object_error, invalid_error};
+use crate::error::{KvError, damaged_object_error, invalid_argument_error};
 use crate::layout::value::{ContainerFormat, decode_u64, encode_u64};
 use crate::layout::{EngineKey, MetadataField, MetadataRecords, OidAllocator, OidCounter, key, oid};
 use crate::tracked_orders::TrackedOrderCache;
@@ -21,7 +21,7 @@ pub struct KvState {
     /// What is not committed.
     pub edits: EditBatch,
     /// Bytes of edits beyond which the next change is refused.
-    pub max_uncommitted_bytes: u64,
+    pub current_max_uncommitted_bytes: u64,
     /// Identities of new objects.
     pub object_ids: OidAllocator,
     /// Identities of new blobs.
@@ -43,7 +43,7 @@ impl KvState {
             form,
             view,
             edits: EditBatch::new(),
-            max_uncommitted_bytes: max_uncommitted,
+            current_max_uncommitted_bytes: max_uncommitted,
             object_ids: OidAllocator::default(),
             blob_ids,
             tracked_orders: TrackedOrderCache::default(),
@@ -86,11 +86,11 @@ impl KvState {
         let at = key::metadata(oid::GLOBAL_METADATA, MetadataField::FirstUnreservedObjectIndex);
         let next =
             read_number(&self.view_with_edits(), oid::GLOBAL_METADATA, &at, "Next Object Index")?.unwrap_or_default();
-        let none = KvError::Contradiction { object: oid::GLOBAL_METADATA, rule: "it has no more identities" };
+        let none = KvError::InconsistentObject { object: oid::GLOBAL_METADATA, rule: "it has no more identities" };
         let (range, reserved) = OidCounter::starting_at(next).reserve_range().ok_or(none)?;
         self.put(&at, encode_u64(reserved.first_unreserved()));
-        self.object_ids.refill(range);
-        let none = KvError::Contradiction { object: oid::GLOBAL_METADATA, rule: "a range of identities is empty" };
+        self.object_ids.replace_free_range(range);
+        let none = KvError::InconsistentObject { object: oid::GLOBAL_METADATA, rule: "a range of identities is empty" };
         self.object_ids.allocate(kind).ok_or_else(|| none.into())
     }
 
@@ -161,5 +161,5 @@ pub fn read_number(
 
 /// What a description is as records, or why it is none.
 pub fn or_invalid<T>(encoded: crate::layout::Result<T>) -> Result<T> {
-    encoded.map_err(invalid_error)
+    encoded.map_err(invalid_argument_error)
 }

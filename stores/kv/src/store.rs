@@ -11,10 +11,10 @@ use h5live_model::{
 use crate::dataset_registry::DatasetRegistry;
 use crate::element_blobs::{BLOB_HOLDER, with_blob};
 use crate::engine::{Engine, ViewWithEdits};
-use crate::error::{damaged_object_error, invalid_error};
+use crate::error::{damaged_object_error, invalid_argument_error};
 use crate::layout::value::{DecodedReference, EncodedReference, VarLenBlobRef};
 use crate::layout::{BlobId, key, oid};
-use crate::map_cache::MapCache;
+use crate::map_cache::MapSpecCache;
 use crate::object_edits;
 use crate::objects::{self, contradiction_error};
 use crate::session::{KvOpenRequest, KvSession};
@@ -26,7 +26,7 @@ use crate::watch::KvWatch;
 pub struct KvStore {
     pub(crate) session: Arc<KvSession>,
     datasets: Arc<DatasetRegistry>,
-    pub(crate) maps: Arc<MapCache>,
+    pub(crate) maps: Arc<MapSpecCache>,
 }
 
 impl KvStore {
@@ -115,7 +115,7 @@ impl Store for KvStore {
     fn read_blobs(&self, elements: &[&[u8]], each: &mut dyn FnMut(usize, &[u8])) -> Result<()> {
         self.session.check_open()?;
         for (number, element) in elements.iter().enumerate() {
-            let stored = VarLenBlobRef::decode(element).map_err(invalid_error)?;
+            let stored = VarLenBlobRef::decode(element).map_err(invalid_argument_error)?;
             match stored.has_blob() {
                 true => self.find_blob(stored, &mut |bytes| each(number, bytes))?,
                 false => each(number, &[]),
@@ -126,7 +126,7 @@ impl Store for KvStore {
 
     fn referent(&self, kind: ReferenceKind, element: &[u8]) -> Result<Option<Referent>> {
         self.session.check_open()?;
-        match DecodedReference::decode(kind, element).map_err(invalid_error)? {
+        match DecodedReference::decode(kind, element).map_err(invalid_argument_error)? {
             DecodedReference::Null => Ok(None),
             DecodedReference::InElement(referent) => Ok(Some(referent)),
             DecodedReference::InBlob { kind, external, blob } => {
@@ -212,7 +212,7 @@ impl StoreWriter for KvStore {
     }
 
     fn discard(&self, id: ObjectId) -> Result<()> {
-        self.session.change(|state| object_edits::delete_if_unlinked(state, id, &self.session.deletion_context))
+        self.session.change(|state| object_edits::delete_if_unreferenced(state, id, &self.session.deletion_context))
     }
 
     fn add_link(&self, group: ObjectId, name: &Name, target: &LinkTarget) -> Result<()> {
@@ -259,7 +259,7 @@ impl StoreWriter for KvStore {
     }
 
     fn remove_blobs(&self, elements: &[&[u8]]) -> Result<()> {
-        let stored = elements.iter().map(|element| VarLenBlobRef::decode(element).map_err(invalid_error));
+        let stored = elements.iter().map(|element| VarLenBlobRef::decode(element).map_err(invalid_argument_error));
         let stored = stored.collect::<Result<Vec<_>>>()?;
         self.session.change(|state| {
             stored.iter().filter(|stored| stored.has_blob()).for_each(|stored| state.delete(&key::blob(stored.blob)));
@@ -293,12 +293,12 @@ fn encoded_reference(state: &ViewWithEdits<'_>, form: &ReferenceType, to: &Refer
         ReferentPart::Region(selection) => selection.rank().unwrap_or_default(),
         _ => 0,
     };
-    EncodedReference::new(form.kind, to, rank).map_err(invalid_error)
+    EncodedReference::new(form.kind, to, rank).map_err(invalid_argument_error)
 }
 
 /// The element of a reference whose bytes are in `blob`.
 fn reference_element(encoded: &EncodedReference, blob: BlobId, form: &ReferenceType) -> Result<Vec<u8>> {
-    let element = encoded.encode_element(blob).map_err(invalid_error)?;
+    let element = encoded.encode_element(blob).map_err(invalid_argument_error)?;
     match element.len() == form.size as usize {
         true => Ok(element),
         false => Err(ModelError::Invalid(format!("such references have {} bytes here", element.len()))),

@@ -21,7 +21,7 @@ const OF_ANCHOR: &str = "an anchor dataset";
 
 /// The description of an anchor, as the file has it.
 #[derive(Debug, Clone, PartialEq)]
-pub struct AnchoredDataset {
+pub struct AnchorDataset {
     /// The number of the dataset.
     pub number: u64,
     /// The dataset that it stands for, with the extent of [`names::SHAPE`].
@@ -94,7 +94,7 @@ pub fn dims_attribute(dims: &[u64]) -> AttributeData {
     i64_list_attribute(names::SHAPE, &numbers(dims))
 }
 
-impl AnchoredDataset {
+impl AnchorDataset {
     /// The dataset that the file gets.
     pub fn placeholder_spec(&self) -> DatasetSpec {
         let is_small = self.spec.datatype.size() <= MAX_COMPACT_BYTES;
@@ -162,26 +162,26 @@ impl AnchoredDataset {
     ///
     /// # Errors
     /// If its attributes contradict each other; errors of the store beneath.
-    pub fn read(store: &dyn Store, at: ObjectId) -> Result<Option<AnchoredDataset>> {
-        let Some(id) = read_i64_attribute(store, at, names::DATASET_NUMBER, OF_ANCHOR)? else {
-            return refuse_partial_anchor(
+    pub fn read(store: &dyn Store, object: ObjectId) -> Result<Option<AnchorDataset>> {
+        let Some(id) = read_i64_attribute(store, object, names::DATASET_NUMBER, OF_ANCHOR)? else {
+            return refuse_anchor_without_id(
                 store,
-                at,
+                object,
                 &[names::SHAPE, names::MAX_SHAPE, names::STORAGE],
                 names::DATASET_NUMBER,
             );
         };
         let list = |name| -> Result<Vec<u64>> {
-            let found = read_i64_list_attribute(store, at, name, OF_ANCHOR)?.ok_or_else(|| missing(name))?;
+            let found = read_i64_list_attribute(store, object, name, OF_ANCHOR)?.ok_or_else(|| missing(name))?;
             Ok(found.into_iter().map(i64::cast_unsigned).collect())
         };
         let (dims, max) = (list(names::SHAPE)?, list(names::MAX_SHAPE)?);
-        let mut spec = DatasetSpec::clone(&*store.dataset(at)?.spec()?);
-        if !read_storage_attributes(store, at, (&dims, &max), &mut spec)? {
+        let mut spec = DatasetSpec::clone(&*store.dataset(object)?.spec()?);
+        if !read_storage_attributes(store, object, (&dims, &max), &mut spec)? {
             return Err(missing(names::STORAGE));
         }
         spec.check()?;
-        Ok(Some(AnchoredDataset { number: id.cast_unsigned(), spec }))
+        Ok(Some(AnchorDataset { number: id.cast_unsigned(), spec }))
     }
 }
 
@@ -189,14 +189,14 @@ impl AnchoredDataset {
 ///
 /// # Errors
 /// If it has one; errors of the store.
-pub fn refuse_partial_anchor(
+pub fn refuse_anchor_without_id(
     store: &dyn Store,
-    at: ObjectId,
+    object: ObjectId,
     other_attributes: &[&str],
     id_attribute: &'static str,
-) -> Result<Option<AnchoredDataset>> {
+) -> Result<Option<AnchorDataset>> {
     for name in other_attributes {
-        if store.attribute(at, &Name::from(*name))?.is_some() {
+        if store.attribute(object, &Name::from(*name))?.is_some() {
             return Err(missing(id_attribute));
         }
     }
@@ -214,12 +214,12 @@ fn missing(attribute: &'static str) -> Error {
 /// If they contradict each other; errors of the store beneath.
 pub fn read_storage_attributes(
     store: &dyn Store,
-    at: ObjectId,
+    object: ObjectId,
     shape: (&[u64], &[u64]),
     spec: &mut DatasetSpec,
 ) -> Result<bool> {
     let misfit = |attribute| LogError::InvalidAttribute { attribute, of: OF_ANCHOR };
-    let Some(storage) = read_i64_list_attribute(store, at, names::STORAGE, OF_ANCHOR)? else { return Ok(false) };
+    let Some(storage) = read_i64_list_attribute(store, object, names::STORAGE, OF_ANCHOR)? else { return Ok(false) };
     let Some(([class, allocation, time, flags], sides)) = storage.split_first_chunk::<STORAGE_FIELDS>() else {
         return Err(misfit(names::STORAGE).into());
     };
@@ -245,8 +245,8 @@ pub fn read_storage_attributes(
         _ => FillTime::IfSet,
     };
     spec.unfiltered_partial_chunks = flags & 2 == 2;
-    let flat = read_i64_list_attribute(store, at, names::FILTERS, OF_ANCHOR)?.unwrap_or_default();
-    let names = store.attribute(at, &Name::from(names::FILTER_NAMES))?;
+    let flat = read_i64_list_attribute(store, object, names::FILTERS, OF_ANCHOR)?.unwrap_or_default();
+    let names = store.attribute(object, &Name::from(names::FILTER_NAMES))?;
     spec.filters = filters(&flat, names.map(|names| names.value)).ok_or_else(|| misfit(names::FILTERS))?;
     Ok(true)
 }

@@ -14,9 +14,9 @@ use crate::log_datasets::write_entries;
 #[derive(Debug, Clone)]
 pub struct PendingWrite {
     /// The log dataset.
-    pub chunks: Arc<dyn ChunkStore>,
+    pub log_dataset: Arc<dyn ChunkStore>,
     /// Where they go in it (bytes).
-    pub dataset_offset: u64,
+    pub log_dataset_offset: u64,
     /// Their position in the log (bytes).
     pub log_offset: u64,
     /// Their bytes.
@@ -45,7 +45,7 @@ pub struct BackgroundWriter {
 
 impl PendingWrite {
     fn run(&self) -> Result<()> {
-        write_entries(&*self.chunks, self.dataset_offset, &self.bytes)
+        write_entries(&*self.log_dataset, self.log_dataset_offset, &self.bytes)
     }
 }
 

@@ -11,7 +11,7 @@ use h5live_model::{
 };
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::anchor::AnchoredDataset;
+use crate::anchor::AnchorDataset;
 use crate::blobs::check_blobs;
 use crate::boxes::BoxRange;
 use crate::entry::{EntryChange, EntryError};
@@ -71,7 +71,7 @@ type Checked<T> = std::result::Result<T, Cause>;
 struct FoundAnchor {
     path: String,
     id: ObjectId,
-    anchor: AnchoredDataset,
+    anchor: AnchorDataset,
 }
 
 /// A finding of the log as a whole.
@@ -151,7 +151,7 @@ impl LogCheck<'_> {
         for (number, found) in by_number {
             let Some(dataset) = state.dataset(number) else { continue };
             let size = u64::from(found.anchor.spec.datatype.size());
-            dataset.index.for_each_entry(|start, end, place| {
+            dataset.index.for_each_data_entry(|start, end, place| {
                 let elements = BoxRange { start, end }.element_count().unwrap_or(u64::MAX);
                 let checked = self.check_data(&read, place, (Some(elements.saturating_mul(size)), false), &mut report);
                 // Its datasets have no variable-length elements.
@@ -171,7 +171,7 @@ impl LogCheck<'_> {
         report: &mut StoreCheckReport,
     ) -> Vec<LogFile> {
         let mode = main.session().mode;
-        let subfiles = SubfileOpener { files: Some(files), mode, reads_table: false, own: None };
+        let subfiles = SubfileOpener { files: Some(files), mode, reads_table: false, own_file: None };
         let count = subfile_count(&**main, group).unwrap_or_else(|error| {
             report.findings.push(log_finding("log", error));
             0
@@ -213,7 +213,7 @@ impl LogCheck<'_> {
     /// Compares the index table of a file with the entries that its log has.
     fn compare_table(&self, file: &LogFile, entries: &ScannedEntries, report: &mut StoreCheckReport) -> Result<()> {
         let Some(saved) = SavedIndexTable::open(&*file.store, file.log_group, self.limit)? else { return Ok(()) };
-        let position = |place| file.log.position_of_dataset_offset(place).map(|offset| file.position(offset));
+        let position = |place| file.log.log_offset_of(place).map(|offset| file.position(offset));
         let mut numbers: Vec<u64> = (0..saved.dataset_count()).collect();
         numbers.extend(entries.keys().filter(|number| **number >= saved.dataset_count()));
         for number in numbers {
@@ -287,7 +287,7 @@ fn check_entry(found: usize, row: &IndexTableRow, anchor: Option<&FoundAnchor>, 
     }
     let elements = match &head.change {
         EntryChange::Block { count, .. } => count.iter().fold(1u64, |n, side| n.saturating_mul(*side)),
-        EntryChange::Points(coords) => (coords.len() / rank.max(1)) as u64,
+        EntryChange::PointCoords(coords) => (coords.len() / rank.max(1)) as u64,
         EntryChange::GrowToAtLeast(_) | EntryChange::ShrinkTo(_) | EntryChange::EndOfBatch { .. } => return Ok(None),
     };
     let expected = elements.saturating_mul(anchor.spec.datatype.size().into());
@@ -348,7 +348,7 @@ fn look_at(
     let root = store.session().root;
     match store.kind(id)? {
         ObjectKind::Group => store.for_each_link(id, &mut |link| {
-            let is_renamed = id == root || layout.reserves_underscore_names();
+            let is_renamed = id == root || layout.reserves_all_underscore_names();
             let name: Option<Name> = if is_renamed { layout.user_name(&link.name) } else { Some(link.name) };
             if let (Some(name), LinkTarget::Hard(target)) = (name, link.target) {
                 below.push((target, format!("{}/{name}", path.trim_end_matches('/'))));
@@ -356,7 +356,7 @@ fn look_at(
             true
         }),
         ObjectKind::Dataset => {
-            let anchor = layout.read_anchor(store, id)?;
+            let anchor = layout.read_anchor_dataset(store, id)?;
             anchors.extend(anchor.map(|anchor| FoundAnchor { path: path.to_owned(), id, anchor }));
             Ok(())
         }

@@ -14,7 +14,7 @@ use h5live_model::{
 };
 use parking_lot::Mutex;
 
-use crate::anchor::AnchoredDataset;
+use crate::anchor::AnchorDataset;
 use crate::encode::{BlockData, UnstagedEntry, split_into_filtered_entries, split_into_plain_entries};
 use crate::entry::{DimVec, EntryChange};
 use crate::entry_box_index::{EntryDataLocation, EntrySelectionKind};
@@ -65,11 +65,21 @@ impl LoggedChunkStore {
     ///
     /// # Errors
     /// If the index table is damaged; errors of the store beneath.
-    pub fn new(session: &Arc<LogSession>, anchor: Arc<dyn ChunkStore>, found: AnchoredDataset) -> Result<Self> {
-        let extent = session.extent_of(found.number, &found.spec)?;
-        let spec = Mutex::new(Arc::new(with_extent(&found.spec, &extent)));
+    pub fn new(
+        session: &Arc<LogSession>,
+        anchor: Arc<dyn ChunkStore>,
+        anchored_dataset: AnchorDataset,
+    ) -> Result<Self> {
+        let extent = session.extent_of(anchored_dataset.number, &anchored_dataset.spec)?;
+        let spec = Mutex::new(Arc::new(with_extent(&anchored_dataset.spec, &extent)));
         let found_after_removals = AtomicU64::new(0);
-        Ok(LoggedChunkStore { session: session.clone(), anchor, number: found.number, spec, found_after_removals })
+        Ok(LoggedChunkStore {
+            session: session.clone(),
+            anchor,
+            number: anchored_dataset.number,
+            spec,
+            found_after_removals,
+        })
     }
 
     /// The description, if the dataset is still there.
@@ -128,7 +138,7 @@ impl LoggedChunkStore {
         let mut listed = BTreeSet::new();
         let Some(dataset) = state.dataset(self.number) else { return Ok(Some(listed)) };
         let mut total = 0u64;
-        dataset.index.for_each_entry(|start, end, place| {
+        dataset.index.for_each_data_entry(|start, end, place| {
             let chunks = product(&chunks_of_box(grid, start, end).1);
             let points = if let EntrySelectionKind::Points(points) = place.kind { points } else { u64::MAX };
             total = total.saturating_add(chunks.min(points));
@@ -139,7 +149,7 @@ impl LoggedChunkStore {
         }
         let gatherer = self.gatherer(state, spec);
         let mut result = Ok(());
-        dataset.index.for_each_entry(|start, end, place| {
+        dataset.index.for_each_data_entry(|start, end, place| {
             let (first, counts) = chunks_of_box(grid, start, end);
             match place.kind {
                 // Points may lie far from each other.
@@ -313,7 +323,7 @@ impl LoggedChunkStore {
             if self.session.is_joined_writer() {
                 note_appended(state, self.number, &spec, rows, extent.as_ref());
             }
-            let keeps_blocks = state.has_appended_rows_to(self.number);
+            let keeps_blocks = state.has_rows_to_place_in(self.number);
             for entry in entries {
                 match &entry.change {
                     EntryChange::Block { start, count }

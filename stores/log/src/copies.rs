@@ -76,13 +76,13 @@ impl WindowSpan {
     /// Fills its part of the window. `checks` are those of all spans.
     fn load(&self, log: &impl LogSource, checks: &[ChecksummedRange], into: &mut [u8]) -> Result<()> {
         if let Some(data) = &self.encoded {
-            return log.decode(data, into);
+            return log.read_decoded(data, into);
         }
         log.read(self.from, into)?;
         for check in &checks[self.checks.clone()] {
-            let from = (check.at - self.from) as usize;
+            let from = (check.position_bits - self.from) as usize;
             if crc32c::crc32c(&into[from..from + check.len as usize]) != check.crc {
-                return Err(log.checksum_error(check.at));
+                return Err(log.checksum_error(check.position_bits));
             }
         }
         Ok(())
@@ -144,14 +144,15 @@ impl<'a, L: LogSource> CopyQueue<'a, L> {
     /// Has runs be copied. Says whether `check` is compared meanwhile: that takes all bytes in one piece.
     fn push(&mut self, runs: StridedCopy, check: Option<ChecksummedRange>) -> Result<bool> {
         if runs.run_len >= MIN_DIRECT_BYTES {
-            let whole = check.filter(|check| (check.at, check.len, 1) == (runs.from, runs.run_len, runs.count));
+            let whole =
+                check.filter(|check| (check.position_bits, check.len, 1) == (runs.from, runs.run_len, runs.count));
             for n in 0..runs.count {
                 self.push_direct(DirectCopy { run: runs.part(n, 1), check: whole.map(|check| check.crc) })?;
             }
             return Ok(whole.is_some());
         }
         if self.copies_from_memory && self.log.try_map(runs.from, runs.source_end() - runs.from) {
-            let copy = MappedCopy::new(runs, check);
+            let copy = MappedCopy::with_check_if_first(runs, check);
             let has_check = copy.check.is_some();
             return self.push_mapped(copy).map(|()| has_check);
         }
@@ -172,8 +173,8 @@ impl<'a, L: LogSource> CopyQueue<'a, L> {
         }
         // All of it is in the window.
         if let (Some(check), Some(last)) = (check, self.spans.last_mut())
-            && last.from <= check.at
-            && check.at + check.len <= last.end()
+            && last.from <= check.position_bits
+            && check.position_bits + check.len <= last.end()
         {
             self.checks.push(check);
             last.checks.end = self.checks.len();
@@ -189,13 +190,13 @@ impl<'a, L: LogSource> CopyQueue<'a, L> {
     /// Those of reading earlier ones.
     pub fn push_encoded_entry(
         &mut self,
-        data: EntryDataLocation,
+        location: EntryDataLocation,
         decoded_len: usize,
         runs: impl Iterator<Item = StridedCopy>,
     ) -> Result<()> {
         self.make_room(decoded_len)?;
         let first = self.window_len as u64;
-        self.push_span(WindowSpan { from: 0, len: decoded_len, encoded: Some(data), checks: 0..0 });
+        self.push_span(WindowSpan { from: 0, len: decoded_len, encoded: Some(location), checks: 0..0 });
         self.waiting.extend(runs.map(|runs| StridedCopy { from: first + runs.from, ..runs }));
         Ok(())
     }
@@ -401,7 +402,7 @@ mod tests {
     }
 
     impl LogSource for Bytes {
-        fn decode(&self, _: &EntryDataLocation, into: &mut [u8]) -> Result<()> {
+        fn read_decoded(&self, _: &EntryDataLocation, into: &mut [u8]) -> Result<()> {
             into.fill(7);
             Ok(())
         }
@@ -542,7 +543,7 @@ mod tests {
 
     #[test]
     fn checksums_are_compared_even_where_not_all_bytes_are_copied() {
-        let check = |crc| ChecksummedRange { at: 200, len: 80, crc };
+        let check = |crc| ChecksummedRange { position_bits: 200, len: 80, crc };
         let rows = StridedCopy { from: 200, from_stride: 8, to: 0, to_stride: 16, run_len: 8, count: 10 };
         for mapped_len in [0, 10_000] {
             let log = Bytes { mapped_len, ..bytes(10_000) };
@@ -564,7 +565,7 @@ mod tests {
     #[test]
     fn a_checksum_that_does_not_fit_since_the_file_was_cut_is_not_the_one_of_the_log() {
         let log = Bytes { mapped_len: 10_000, copies_left: AtomicI64::new(0), ..bytes(10_000) };
-        let check = ChecksummedRange { at: 200, len: 80, crc: crc32c::crc32c(&log.log[200..280]) };
+        let check = ChecksummedRange { position_bits: 200, len: 80, crc: crc32c::crc32c(&log.log[200..280]) };
         let mut into = vec![0; 80];
         let mut queue = CopyQueue::new(&log, &mut into, 2);
         queue.push(run(200, 0, 80), Some(check)).unwrap();

@@ -51,7 +51,7 @@ pub enum EntryChange {
         count: DimVec,
     },
     /// Single elements get the values in the data, in this order.
-    Points(Vec<u64>),
+    PointCoords(Vec<u64>),
     /// The extent grows to at least this.
     GrowToAtLeast(DimVec),
     /// The extent becomes this. Elements outside are gone; where it grows again, they are fill values.
@@ -121,7 +121,7 @@ impl EntryChange {
     fn kind(&self) -> i32 {
         match self {
             EntryChange::Block { .. } => SUBARRAY,
-            EntryChange::Points(_) => POINTS,
+            EntryChange::PointCoords(_) => POINTS,
             EntryChange::GrowToAtLeast(_) => GROW,
             EntryChange::ShrinkTo(_) => SHRINK,
             EntryChange::EndOfBatch { .. } => END_OF_BATCH,
@@ -132,7 +132,7 @@ impl EntryChange {
     fn selection_bytes(&self) -> usize {
         8 * match self {
             EntryChange::Block { start, count } => start.len() + count.len(),
-            EntryChange::Points(coords) => 1 + coords.len(),
+            EntryChange::PointCoords(coords) => 1 + coords.len(),
             EntryChange::GrowToAtLeast(dims) | EntryChange::ShrinkTo(dims) => dims.len(),
             EntryChange::EndOfBatch { shifts, .. } => 1 + 4 * shifts.len(),
         }
@@ -173,7 +173,7 @@ impl EntryHead {
                 put(start);
                 put(count);
             }
-            EntryChange::Points(coords) => {
+            EntryChange::PointCoords(coords) => {
                 put(&[(coords.len() / rank.max(1)) as u64]);
                 put(coords);
             }
@@ -234,7 +234,7 @@ pub fn decode_head_and_rank(bytes: &[u8]) -> Result<(EntryHead, usize), EntryErr
         }
         // Without dimensions there is one element, which is a block: a number of points would be lost.
         (POINTS, [count, coords @ ..]) if rank > 0 && count.checked_mul(rank as u64) == Some(coords.len() as u64) => {
-            EntryChange::Points(coords.to_vec())
+            EntryChange::PointCoords(coords.to_vec())
         }
         (GROW, dims) if dims.len() == rank => EntryChange::GrowToAtLeast(DimVec::from_slice(dims)),
         (SHRINK, dims) if dims.len() == rank => EntryChange::ShrinkTo(DimVec::from_slice(dims)),
@@ -298,7 +298,7 @@ mod tests {
     #[test]
     fn points_without_dimensions_are_no_entry() {
         let mut bytes = Vec::new();
-        head(EntryChange::Points(Vec::new())).encode(0, &mut bytes);
+        head(EntryChange::PointCoords(Vec::new())).encode(0, &mut bytes);
         bytes[60..68].copy_from_slice(&25_534u64.to_le_bytes());
         let crc = crc32c::crc32c(&bytes[8..]);
         bytes[4..8].copy_from_slice(&crc.to_le_bytes());
@@ -311,7 +311,7 @@ mod tests {
             let points = prop::collection::vec(any::<u64>(), 4 * rank);
             prop_oneof![
                 (dims(rank), dims(rank)).prop_map(|(start, count)| EntryChange::Block { start, count }),
-                points.prop_map(EntryChange::Points),
+                points.prop_map(EntryChange::PointCoords),
                 dims(rank).prop_map(EntryChange::GrowToAtLeast),
                 dims(rank).prop_map(EntryChange::ShrinkTo),
             ]
@@ -323,12 +323,12 @@ mod tests {
         #[test]
         fn heads_are_read_as_they_were_written((change, rank) in change()) {
             // Without dimensions there are no points.
-            prop_assume!(rank > 0 || !matches!(change, EntryChange::Points(_)));
+            prop_assume!(rank > 0 || !matches!(change, EntryChange::PointCoords(_)));
             let head = head(change);
             let mut bytes = Vec::new();
             head.encode(rank, &mut bytes);
             prop_assert_eq!(bytes.len(), head.lengths().head_len);
-            if let EntryChange::Points(coords) = &head.change {
+            if let EntryChange::PointCoords(coords) = &head.change {
                 prop_assert_eq!(bytes.len() as u64, points_head_bytes((coords.len() / rank) as u64, rank));
             }
             prop_assert_eq!(decode_frame(&bytes), Ok(head.lengths()));
@@ -337,7 +337,7 @@ mod tests {
 
         #[test]
         fn a_changed_byte_is_found((change, rank) in change(), at in any::<usize>(), bits in 1u8..) {
-            prop_assume!(rank > 0 || !matches!(change, EntryChange::Points(_)));
+            prop_assume!(rank > 0 || !matches!(change, EntryChange::PointCoords(_)));
             let mut bytes = Vec::new();
             head(change).encode(rank, &mut bytes);
             let at = at % bytes.len();

@@ -157,13 +157,13 @@ impl EntryBoxIndex {
                 self.boxes.push(start, end);
                 self.push_place(place(EntrySelectionKind::Block), *order);
             }
-            EntryChange::Points(coords) if !coords.is_empty() => {
+            EntryChange::PointCoords(coords) if !coords.is_empty() => {
                 let (low, high) = box_of_points(self.rank, coords);
                 self.boxes.push(&low, high.into_iter());
                 self.push_place(place(EntrySelectionKind::Points((coords.len() / self.rank.max(1)) as u64)), *order);
             }
             EntryChange::ShrinkTo(dims) => self.shrinks.push((*order, self.places.len() as u32, dims.clone())),
-            EntryChange::Points(_) | EntryChange::GrowToAtLeast(_) | EntryChange::EndOfBatch { .. } => {}
+            EntryChange::PointCoords(_) | EntryChange::GrowToAtLeast(_) | EntryChange::EndOfBatch { .. } => {}
         }
     }
 
@@ -265,7 +265,7 @@ impl EntryBoxIndex {
 
     /// Calls `each` with the box of each entry (the first element, and one past the last one) and its data, until it returns
     /// `false`.
-    pub fn for_each_entry(&self, mut each: impl FnMut(&[u64], &[u64], &EntryDataLocation) -> bool) {
+    pub fn for_each_data_entry(&self, mut each: impl FnMut(&[u64], &[u64], &EntryDataLocation) -> bool) {
         (0..self.places.len()).all(|number| {
             let (start, end) = self.boxes.corners(number);
             each(start, end, &self.places[number])
@@ -342,7 +342,7 @@ mod tests {
     #[test]
     fn points_are_found_by_the_box_around_them() {
         let mut index = EntryBoxIndex::new(2);
-        push(&mut index, EntryChange::Points(vec![3, 4, 1, 9]), 7);
+        push(&mut index, EntryChange::PointCoords(vec![3, 4, 1, 9]), 7);
         let [FoundChange::Written(entry)] = index.find_changes(&[2, 5], &[3, 6])[..] else { panic!("the box is met") };
         assert_eq!(
             (entry.start, entry.end, entry.place.kind),

@@ -20,9 +20,9 @@ pub enum EntryWriter {
 
 /// Where an entry is among what is staged (bytes).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct StagedEntryBounds {
+pub struct StagedEntryLengths {
     /// From its begin to its data.
-    pub data_offset: u64,
+    pub head_len: u64,
     /// All of it.
     pub len: u64,
 }
@@ -38,15 +38,15 @@ impl EntryWriter {
         matches!(self, EntryWriter::H5live)
     }
 
-    /// Adds an entry to what is staged. `rank` is that of its dataset, and `at` the position of the next staged byte.
+    /// Adds an entry to what is staged. `rank` is that of its dataset, and `log_offset` the position of the next staged byte.
     pub fn stage(
         &mut self,
         head: &EntryHead,
         data: &[u8],
         rank: usize,
-        at: u64,
+        log_offset: u64,
         staged: &mut Vec<u8>,
-    ) -> StagedEntryBounds {
+    ) -> StagedEntryLengths {
         match self {
             EntryWriter::H5live => {
                 let bounds = head.lengths();
@@ -54,12 +54,12 @@ impl EntryWriter {
                 head.encode(rank, staged);
                 staged.extend_from_slice(data);
                 staged.resize(staged.len().next_multiple_of(ALIGNMENT as usize), 0);
-                StagedEntryBounds { data_offset: bounds.head_len as u64, len: bounds.len }
+                StagedEntryLengths { head_len: bounds.head_len as u64, len: bounds.len }
             }
             EntryWriter::LogVol(writer) => {
-                let data = if writer.stage_if_block(head, at) { data } else { &[] };
+                let data = if writer.stage_if_block(head, log_offset) { data } else { &[] };
                 staged.extend_from_slice(data);
-                StagedEntryBounds { data_offset: 0, len: data.len() as u64 }
+                StagedEntryLengths { head_len: 0, len: data.len() as u64 }
             }
         }
     }

@@ -25,7 +25,7 @@ const MIN_COVERING_BOXES: usize = 64;
 
 /// The checksum of the data of an entry, if it has one.
 fn checksum_of(place: &EntryDataLocation) -> Option<ChecksummedRange> {
-    place.crc.map(|crc| ChecksummedRange { at: place.at.to_bits(), len: place.len, crc })
+    place.crc.map(|crc| ChecksummedRange { position_bits: place.at.to_bits(), len: place.len, crc })
 }
 
 /// Brings boxes together, which follow each other in `into`. Several threads work on large ones.
@@ -238,7 +238,7 @@ impl Gatherer<'_> {
             decode_head_and_rank(&bytes).map_err(|source| LogError::DamagedEntry { at: begin, source })?;
         let is_same = (head.dataset, head.data_len, Some(head.data_crc)) == (self.dataset, place.len, place.crc);
         match head.change {
-            EntryChange::Points(coords) if is_same && found == rank => Ok(coords),
+            EntryChange::PointCoords(coords) if is_same && found == rank => Ok(coords),
             _ => Err(self.invalid_entry_error(place.at, "is not the one that the index table has")),
         }
     }
@@ -268,7 +268,7 @@ impl LogSource for Gatherer<'_> {
         self.state.read(LogPosition::from_bits(at), into)
     }
 
-    fn decode(&self, data: &EntryDataLocation, into: &mut [u8]) -> Result<()> {
+    fn read_decoded(&self, data: &EntryDataLocation, into: &mut [u8]) -> Result<()> {
         let decoded = Gatherer::decode(self, data, into.len() as u64)?;
         if decoded.len() != into.len() {
             return Err(self.invalid_entry_error(data.at, "has another number of bytes than its box"));

@@ -233,7 +233,7 @@ impl IndexTableEncoder<'_> {
     ///
     /// # Errors
     /// If its data has no place in the log.
-    pub fn push(&self, table: &mut Vec<u8>, rank: usize, row: &IndexTableRow) -> Result<()> {
+    pub fn encode_row(&self, table: &mut Vec<u8>, rank: usize, row: &IndexTableRow) -> Result<()> {
         let place = (self.log_dataset_and_offset_of)(row.data_at)
             .ok_or(LogError::DamagedIndexTable { source: EntryError::InvalidField("its place") })?;
         push_entry(table, row, rank, place);

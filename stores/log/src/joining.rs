@@ -37,13 +37,14 @@ pub fn join_as_writer(
     let (number, own) = taken?;
     let inner = files.open_main(Mode::SwmrRead)?;
     let group = existing_log_group(&*inner)?;
-    let mut state = LogState::unread(LogFile::open(0, inner.clone(), group, false, how.max_allocation)?, how.mutant);
+    let mut state =
+        LogState::with_unread_main(LogFile::open(0, inner.clone(), group, false, how.max_allocation)?, how.mutant);
     let (store, own_group) = own;
     let own = LogFile::open(number, store, own_group, !how.options.rebuild_index, how.max_allocation)?;
-    let mut subfiles = SubfileOpener { own: Some(own), ..SubfileOpener::for_following(Some(&*files)) };
+    let mut subfiles = SubfileOpener { own_file: Some(own), ..SubfileOpener::for_following(Some(&*files)) };
     subfiles.add_unopened_subfiles(&*inner, group, &mut state, how.max_allocation)?;
     state.apply_all_waiting()?;
-    if subfiles.own.is_some() {
+    if subfiles.own_file.is_some() {
         return Err(Error::from(LogError::MissingPart(format!("subfile {number} in the count of subfiles"))).into());
     }
     files.set_last_batch_order(number, state.own_file().last_batch_order)?;

@@ -8,7 +8,7 @@ use h5live_model::{
     SmallWritesStagedBy, Store, StoreFeatures, StoreSizeLimits, name_of_value, value_with_name,
 };
 
-use crate::anchor::{self, AnchoredDataset};
+use crate::anchor::{self, AnchorDataset};
 use crate::encode::EntryFilter;
 use crate::error::Result;
 use crate::log_vol_anchor;
@@ -62,12 +62,12 @@ impl LogLayout {
 
     /// Whether every name with an underscore in front is the log's own, and not only those in the root group and those
     /// of attributes that look like one.
-    pub fn reserves_underscore_names(self) -> bool {
+    pub fn reserves_all_underscore_names(self) -> bool {
         self == LogLayout::LogVol
     }
 
     fn is_reserved(self, name: &[u8]) -> bool {
-        if self.reserves_underscore_names() { name.starts_with(b"_") } else { is_reserved(name) }
+        if self.reserves_all_underscore_names() { name.starts_with(b"_") } else { is_reserved(name) }
     }
 
     /// A user's name as it is stored.
@@ -152,15 +152,15 @@ impl LogLayout {
     ///
     /// # Errors
     /// If its attributes contradict each other; errors of the store beneath.
-    pub fn read_anchor(self, store: &dyn Store, id: ObjectId) -> Result<Option<AnchoredDataset>> {
+    pub fn read_anchor_dataset(self, store: &dyn Store, id: ObjectId) -> Result<Option<AnchorDataset>> {
         match self {
-            LogLayout::H5live => AnchoredDataset::read(store, id),
+            LogLayout::H5live => AnchorDataset::read(store, id),
             LogLayout::LogVol => log_vol_anchor::read_anchored_dataset(store, id),
         }
     }
 
     /// The dataset that the file gets for an anchor.
-    pub fn placeholder_spec(self, anchor: &AnchoredDataset) -> DatasetSpec {
+    pub fn placeholder_spec(self, anchor: &AnchorDataset) -> DatasetSpec {
         match self {
             LogLayout::H5live => anchor.placeholder_spec(),
             LogLayout::LogVol => log_vol_anchor::placeholder_spec(anchor),
@@ -168,7 +168,7 @@ impl LogLayout {
     }
 
     /// The attributes that an anchor gets.
-    pub fn anchor_attributes(self, anchor: &AnchoredDataset) -> Vec<AttributeData> {
+    pub fn anchor_attributes(self, anchor: &AnchorDataset) -> Vec<AttributeData> {
         match self {
             LogLayout::H5live => anchor.anchor_attributes(),
             LogLayout::LogVol => log_vol_anchor::anchor_attributes(anchor),

@@ -20,7 +20,7 @@ pub struct LeasedMainFile {
 
 /// What a change of the main file is made with.
 #[derive(Debug)]
-pub struct MainFileChange<'a> {
+pub struct MainFileChangeContext<'a> {
     /// The main file.
     pub main: &'a dyn Store,
     /// The objects without a link that the turn has to wait for; `None` if there are no turns.
@@ -57,14 +57,14 @@ impl ChangedObjects {
     }
 }
 
-impl<'a> MainFileChange<'a> {
+impl<'a> MainFileChangeContext<'a> {
     /// A change of a main file that the session has for itself all the time.
     pub fn exclusive(main: &'a dyn Store) -> Self {
-        MainFileChange::new(main, None)
+        MainFileChangeContext::new(main, None)
     }
 
     fn new(main: &'a dyn Store, unlinked: Option<&'a mut FxHashSet<ObjectId>>) -> Self {
-        MainFileChange { main, unlinked, changed: ChangedObjects::Listed(Vec::new()) }
+        MainFileChangeContext { main, unlinked, changed: ChangedObjects::Listed(Vec::new()) }
     }
 
     /// Notes that an object is changed.
@@ -108,9 +108,9 @@ impl LeasedMainFile {
     /// Makes a change. Returns what came of it, and the objects that it changed.
     pub fn change<T>(
         &mut self,
-        change: impl FnOnce(&mut MainFileChange<'_>) -> Result<T>,
+        change: impl FnOnce(&mut MainFileChangeContext<'_>) -> Result<T>,
     ) -> (Result<T>, ChangedObjects) {
-        let mut on = MainFileChange::new(&*self.main, Some(&mut self.unlinked));
+        let mut on = MainFileChangeContext::new(&*self.main, Some(&mut self.unlinked));
         let result = change(&mut on);
         let changed = if result.is_ok() { on.changed } else { ChangedObjects::Any };
         (result, changed)

@@ -246,7 +246,7 @@ impl MultiWriterFiles for LocalMultiWriterFiles {
         self.opener.open(subfile_path(&self.opener.main, number), mode, &settings)
     }
 
-    fn leave(&self) {
+    fn release_presence(&self) {
         *self.presence.lock() = None;
     }
 

@@ -64,7 +64,7 @@ pub struct DataLogPlace {
 /// The log datasets, in the order of the log.
 #[derive(Debug)]
 pub struct LogDatasets {
-    group: ObjectId,
+    log_group: ObjectId,
     list: Vec<LogDataset>,
 }
 
@@ -80,12 +80,12 @@ fn is_whole(bytes: &Option<FileBackedBytes>) -> bool {
     bytes.as_ref().is_none_or(FileBackedBytes::has_not_been_truncated)
 }
 
-/// Writes entries into a log dataset, from `at` on (bytes). Nobody was led to these bytes.
+/// Writes entries into a log dataset, from `log_dataset_offset` on (bytes). Nobody was led to these bytes.
 ///
 /// # Errors
 /// Errors of the store.
-pub fn write_entries(chunks: &dyn ChunkStore, at: u64, bytes: &[u8]) -> Result<()> {
-    let writes = [ChunkWrite::ByteRange { coord: &ChunkCoord::origin(1), at, bytes, unseen: true }];
+pub fn write_entries(chunks: &dyn ChunkStore, log_dataset_offset: u64, bytes: &[u8]) -> Result<()> {
+    let writes = [ChunkWrite::ByteRange { coord: &ChunkCoord::origin(1), at: log_dataset_offset, bytes, unseen: true }];
     chunks.write(&ChunkBatch { writes: &writes, ..ChunkBatch::default() })
 }
 
@@ -171,7 +171,7 @@ impl LogDatasets {
         // Links are there before they are counted.
         let count = read_i64_attribute(store, log_group, names::LOG_DATASET_COUNT, names::OF_GROUP)?;
         let count = count.ok_or_else(|| LogError::MissingPart("number of log datasets".to_owned()))?.cast_unsigned();
-        let mut datasets = LogDatasets { group: log_group, list: Vec::new() };
+        let mut datasets = LogDatasets { log_group: log_group, list: Vec::new() };
         datasets.catch_up(store)?;
         for number in datasets.list.len() as u64 + 1..=count {
             // One without entries was made by a writer that died, or is about to publish some.
@@ -184,7 +184,7 @@ impl LogDatasets {
 
     /// None yet, in a file that has another layout.
     pub fn empty() -> Self {
-        LogDatasets { group: ObjectId(0), list: Vec::new() }
+        LogDatasets { log_group: ObjectId(0), list: Vec::new() }
     }
 
     /// Adds a dataset of bytes, all of which are used. Returns where it is.
@@ -193,7 +193,7 @@ impl LogDatasets {
     /// If it is not one run of bytes; errors of the store beneath.
     pub fn add_full_dataset(&mut self, store: &dyn Store, id: ObjectId) -> Result<DataLogPlace> {
         let chunks = store.dataset(id)?;
-        let (spec, first) = (chunks.spec()?, self.end());
+        let (spec, first) = (chunks.spec()?, self.used_end());
         let size = spec.dataspace.element_count().filter(|_| spec.datatype.size() == 1).unwrap_or(0);
         let (stored, mapped) = (OnceLock::new(), MappedEntries::default());
         let dataset = LogDataset { id, chunks, first, used: size, published: size, size, stored, mapped };
@@ -205,7 +205,7 @@ impl LogDatasets {
 
     /// The group of the log, and the log dataset in which entries are published next: what a follower watches.
     pub fn watched_objects(&self) -> Vec<ObjectId> {
-        self.list.last().map(|last| last.id).into_iter().chain([self.group]).collect()
+        self.list.last().map(|last| last.id).into_iter().chain([self.log_group]).collect()
     }
 
     /// How many log datasets there are.
@@ -219,7 +219,7 @@ impl LogDatasets {
     }
 
     /// The position behind the last entry.
-    pub fn end(&self) -> u64 {
+    pub fn used_end(&self) -> u64 {
         self.list.last().map_or(0, |last| last.first + last.used)
     }
 
@@ -232,13 +232,13 @@ impl LogDatasets {
     /// # Errors
     /// As [`LogDatasets::open`].
     pub fn catch_up(&mut self, store: &dyn Store) -> Result<bool> {
-        let before = self.end();
+        let before = self.used_end();
         for next in self.newly_published(store)? {
             if let Some(last) = self.list.last_mut() {
                 last.chunks.refresh()?;
                 last.set_end(next.first.saturating_sub(last.first), names::START_POSITION)?;
             }
-            if next.first != self.end() {
+            if next.first != self.used_end() {
                 return Err(LogError::InvalidAttribute { attribute: names::START_POSITION, of: OF_LOG }.into());
             }
             self.list.push(next);
@@ -248,7 +248,7 @@ impl LogDatasets {
             let end = last.read_end(store)?;
             last.set_end(end, names::PUBLISHED_END)?;
         }
-        Ok(self.end() != before)
+        Ok(self.used_end() != before)
     }
 
     /// The log datasets behind the last one that is known, up to the last one that has published entries. The first log
@@ -256,7 +256,7 @@ impl LogDatasets {
     fn newly_published(&self, store: &dyn Store) -> Result<Vec<LogDataset>> {
         let (mut found, mut published) = (Vec::new(), usize::from(self.list.is_empty()));
         let name_of_next = |found: &[LogDataset]| log_name(self.list.len() + found.len() + 1);
-        while let Some(id) = hard_target(store.link(self.group, &name_of_next(&found))?) {
+        while let Some(id) = hard_target(store.link(self.log_group, &name_of_next(&found))?) {
             let next = LogDataset::open(store, id, &name_of_next(&found))?;
             if next.read_end(store)? > 0 {
                 published = found.len() + 1;
@@ -306,18 +306,18 @@ impl LogDatasets {
 
     fn add(&mut self, store: &dyn Store, size: u64) -> Result<()> {
         let (writer, number) = (store.writer()?, self.list.len() + 1);
-        if store.link(self.group, &log_name(number))?.is_some() {
+        if store.link(self.log_group, &log_name(number))?.is_some() {
             // A writer has made it, and died before it published entries in it.
-            writer.remove_link(self.group, &log_name(number))?;
+            writer.remove_link(self.log_group, &log_name(number))?;
         }
         let id = writer.create(&NewObject::unlinked(&log_spec(size).into()))?;
-        writer.set_attribute(id, &i64_scalar_attribute(names::START_POSITION, self.end().cast_signed()))?;
+        writer.set_attribute(id, &i64_scalar_attribute(names::START_POSITION, self.used_end().cast_signed()))?;
         writer.set_attribute(id, &i64_scalar_attribute(names::PUBLISHED_END, 0))?;
-        writer.add_link(self.group, &log_name(number), &LinkTarget::Hard(id))?;
-        writer.commit(ObjectScope::Objects(&[self.group]), PublishLevel::Visible)?;
-        writer.set_attribute(self.group, &i64_scalar_attribute(names::LOG_DATASET_COUNT, number as i64))?;
+        writer.add_link(self.log_group, &log_name(number), &LinkTarget::Hard(id))?;
+        writer.commit(ObjectScope::Objects(&[self.log_group]), PublishLevel::Visible)?;
+        writer.set_attribute(self.log_group, &i64_scalar_attribute(names::LOG_DATASET_COUNT, number as i64))?;
         // What comes later is seen after the entries in it, and so after its link.
-        writer.commit(ObjectScope::Objects(&[self.group]), PublishLevel::Visible)?;
+        writer.commit(ObjectScope::Objects(&[self.log_group]), PublishLevel::Visible)?;
         self.list.push(LogDataset::open(store, id, &log_name(number))?);
         Ok(())
     }
@@ -370,9 +370,9 @@ impl LogDatasets {
     ///
     /// # Errors
     /// If the log has no such bytes; errors of the store beneath.
-    pub fn read(&self, at: u64, into: &mut [u8]) -> Result<()> {
+    pub fn read(&self, log_offset: u64, into: &mut [u8]) -> Result<()> {
         let outside = || LogError::EntryDatasetMismatch { dataset: u64::MAX, rule: "leads outside of the log" };
-        let (dataset, offset) = self.find(at, into.len() as u64).ok_or_else(outside)?;
+        let (dataset, offset) = self.find(log_offset, into.len() as u64).ok_or_else(outside)?;
         dataset.chunks.read(dataset.stored_chunk()?, offset, into)
     }
 
@@ -385,14 +385,14 @@ impl LogDatasets {
     }
 
     /// Whether so many bytes from a position on can be copied from memory ([`LogDatasets::copy_mapped`]).
-    pub fn try_map(&self, at: u64, len: u64) -> bool {
-        self.find(at, len).is_some_and(|(dataset, _)| dataset.mapped_bytes().is_some())
+    pub fn try_map(&self, log_offset: u64, len: u64) -> bool {
+        self.find(log_offset, len).is_some_and(|(dataset, _)| dataset.mapped_bytes().is_some())
     }
 
     /// Copies bytes of the log from memory; `false` if they are not there. That all of them are the file's,
     /// [`LogDatasets::check_or_disable_mappings`] says afterwards.
-    pub fn copy_mapped(&self, at: u64, into: &mut [u8]) -> bool {
-        let Some((dataset, offset)) = self.find(at, into.len() as u64) else { return false };
+    pub fn copy_mapped(&self, log_offset: u64, into: &mut [u8]) -> bool {
+        let Some((dataset, offset)) = self.find(log_offset, into.len() as u64) else { return false };
         let bytes = dataset.mapped.bytes.get().and_then(Option::as_ref);
         bytes.is_some_and(|bytes| usize::try_from(offset).is_ok_and(|offset| bytes.copy_to(offset, into)))
     }
@@ -409,21 +409,21 @@ impl LogDatasets {
     }
 
     /// The number of the log dataset that has a position, from 1 on, and the offset in it.
-    pub fn log_dataset_and_offset_of(&self, at: u64) -> Option<(u64, u64)> {
-        let number = self.list.partition_point(|dataset| dataset.first + dataset.used < at);
+    pub fn log_dataset_and_offset_of(&self, log_offset: u64) -> Option<(u64, u64)> {
+        let number = self.list.partition_point(|dataset| dataset.first + dataset.used < log_offset);
         let dataset = self.list.get(number)?;
-        Some((number as u64 + 1, at.checked_sub(dataset.first)?))
+        Some((number as u64 + 1, log_offset.checked_sub(dataset.first)?))
     }
 
     /// The position of an offset in the log dataset with a number, from 1 on.
-    pub fn position_of_dataset_offset(&self, (number, offset): (u64, u64)) -> Option<u64> {
+    pub fn log_offset_of(&self, (number, offset): (u64, u64)) -> Option<u64> {
         let dataset = self.list.get(usize::try_from(number.checked_sub(1)?).ok()?)?;
         dataset.first.checked_add(offset).filter(|_| offset <= dataset.used)
     }
 
     /// Bytes from a position on that a scan may look at at once: those of the same log dataset.
-    pub fn contiguous_bytes_at(&self, at: u64) -> u64 {
-        let number = self.list.partition_point(|dataset| dataset.first + dataset.used <= at);
-        self.list.get(number).map_or(0, |dataset| dataset.first + dataset.used - at)
+    pub fn contiguous_bytes_at(&self, log_offset: u64) -> u64 {
+        let number = self.list.partition_point(|dataset| dataset.first + dataset.used <= log_offset);
+        self.list.get(number).map_or(0, |dataset| dataset.first + dataset.used - log_offset)
     }
 }

@@ -145,7 +145,7 @@ impl LogFile {
         let log = LogDatasets::open(&*store, group)?;
         let saved = table.map_or(Ok(None), |limit| SavedIndexTable::open(&*store, group, limit))?;
         let (covers, last_order) = saved.as_ref().map_or((0, 0), |saved| (saved.indexed_bytes, saved.last_batch_order));
-        if covers > log.end() {
+        if covers > log.used_end() {
             return Err(LogError::DamagedIndexTable { source: EntryError::InvalidField("more than the log") }.into());
         }
         Ok(LogFile {
@@ -162,8 +162,8 @@ impl LogFile {
     }
 
     /// A file whose log is indexed already. `group` is that of the log.
-    pub fn with_indexed_log(store: Arc<dyn Store>, group: ObjectId, log: LogDatasets) -> Self {
-        let indexed = log.end();
+    pub fn with_log_already_read(store: Arc<dyn Store>, group: ObjectId, log: LogDatasets) -> Self {
+        let indexed = log.used_end();
         LogFile {
             number: 0,
             store,
@@ -206,7 +206,7 @@ impl LogFile {
         each: &mut dyn FnMut(usize, IndexTableRow) -> Result<()>,
     ) -> Result<()> {
         let Some(saved) = &self.saved else { return Ok(()) };
-        let position = |place| self.log.position_of_dataset_offset(place).map(|offset| self.position(offset));
+        let position = |place| self.log.log_offset_of(place).map(|offset| self.position(offset));
         let read = saved.for_each_rank_and_row(dataset, position, &mut |rank, row| {
             self.check_number(&row.head, row.data_at)?;
             each(rank, row)
@@ -221,7 +221,7 @@ impl LogFile {
     pub fn detect_unread_entries(&mut self) -> Result<bool> {
         let caught_up = self.log.catch_up(&*self.store);
         caught_up.map_err(|error| with_subfile_number(self.number, error))?;
-        Ok(self.next_entry_offset < self.log.end())
+        Ok(self.next_entry_offset < self.log.used_end())
     }
 
     /// Reads bytes of the log from an offset on.
@@ -263,7 +263,7 @@ impl LogFile {
         let (mut window, mut first) = (Vec::new(), self.next_entry_offset);
         let mut batch = LogBatch::default();
         let mut at = self.next_entry_offset;
-        while at < self.log.end() {
+        while at < self.log.used_end() {
             let damaged = |source| LogError::DamagedEntry { at: self.position(at), source };
             self.fill_window(at, (&mut window, &mut first), FRAME_BYTES as u64, limit)?;
             let bounds = entry::decode_frame(&window[(at - first) as usize..]).map_err(damaged)?;

@@ -12,7 +12,7 @@ use crate::background_write::{BackgroundWriter, PendingWrite};
 use crate::encode::UnstagedEntry;
 use crate::entry::{DimVec, EntryChange, EntryHead};
 use crate::entry_box_index::EntryBoxIndex;
-use crate::entry_writer::{EntryWriter, StagedEntryBounds};
+use crate::entry_writer::{EntryWriter, StagedEntryLengths};
 use crate::error::{LogError, Result};
 use crate::index_table::{self, IndexTableEncoder, IndexTableRow, UNENDED_BATCH_ORDER};
 use crate::log_datasets::LogDatasets;
@@ -84,7 +84,7 @@ impl LogState {
     /// # Errors
     /// If a log is damaged; errors of the stores beneath.
     pub fn open(main: LogFile, limit: AllocationLimit, mutant: LogMutant) -> Result<Self> {
-        let mut state = LogState::unread(main, mutant);
+        let mut state = LogState::with_unread_main(main, mutant);
         state.knows_others = true;
         state.read_batches(0, limit)?;
         state.apply_all_waiting()?;
@@ -92,7 +92,7 @@ impl LogState {
     }
 
     /// The logs of a session that joins others. What others have published is read when the state catches up.
-    pub fn unread(main: LogFile, mutant: LogMutant) -> Self {
+    pub fn with_unread_main(main: LogFile, mutant: LogMutant) -> Self {
         LogState {
             files: vec![main],
             own: 0,
@@ -133,7 +133,7 @@ impl LogState {
     }
 
     /// Whether what others have published was ever read.
-    pub fn has_read_other_files(&self) -> bool {
+    pub fn has_read_all_files(&self) -> bool {
         self.knows_others
     }
 
@@ -207,13 +207,13 @@ impl LogState {
         // A subfile by itself does not know how many there are.
         let count = self.datasets.keys().map(|number| number.saturating_add(1)).fold(created_dataset_count, u64::max);
         let is_bounded = limit.check(index_table::skip_list_bytes(count)).is_ok();
-        let is_covered = own.table_indexed_bytes().unwrap_or(0) == own.log.end();
+        let is_covered = own.table_indexed_bytes().unwrap_or(0) == own.log.used_end();
         if !self.format.supports_index_table() || is_covered || !is_bounded {
             return Ok(());
         }
         let place = |at: LogPosition| own.log.log_dataset_and_offset_of(at.offset());
         let new = IndexTableEncoder {
-            indexed_bytes: own.log.end(),
+            indexed_bytes: own.log.used_end(),
             last_batch_order: own.last_batch_order,
             log_dataset_and_offset_of: &place,
         };
@@ -222,12 +222,12 @@ impl LogState {
                 let mut count = 0;
                 own.for_each_table_entry(number, &mut |rank, row| {
                     count += 1;
-                    new.push(table, rank, &row)
+                    new.encode_row(table, rank, &row)
                 })?;
                 return Ok(count);
             };
             let (rank, mut rows) = (dataset.index.rank(), dataset.rows_of_file(own.number));
-            rows.try_fold(0, |count, row| new.push(table, rank, row).map(|()| count + 1))
+            rows.try_fold(0, |count, row| new.encode_row(table, rank, row).map(|()| count + 1))
         })?;
         // The one that was read before is gone.
         self.own_file_mut().reopen_table(limit)
@@ -247,7 +247,7 @@ impl LogState {
         };
         index_table::save_index_table(&*own.store, own.log_group, &new, dataset_count, |number, table| {
             let mut rows = self.dataset(number).into_iter().flat_map(|dataset| dataset.rows_of_file(own.number));
-            rows.try_fold(0, |count, row| new.push(table, 1, row).map(|()| count + 1))
+            rows.try_fold(0, |count, row| new.encode_row(table, 1, row).map(|()| count + 1))
         })
     }
 
@@ -314,7 +314,7 @@ impl LogState {
     /// Makes the points that wait an entry.
     fn end_points(&mut self) -> Result<()> {
         let Some(PointRun { dataset, rank, coords, data }) = self.points.take() else { return Ok(()) };
-        self.append_dataset_entry(dataset, rank, UnstagedEntry::plain(EntryChange::Points(coords), &data))
+        self.append_dataset_entry(dataset, rank, UnstagedEntry::plain(EntryChange::PointCoords(coords), &data))
     }
 
     fn append_dataset_entry(&mut self, dataset: u64, rank: usize, entry: UnstagedEntry<'_>) -> Result<()> {
@@ -339,7 +339,7 @@ impl LogState {
             data_len,
             data_crc,
         };
-        let StagedEntryBounds { data_offset: before_data, len } =
+        let StagedEntryLengths { head_len: before_data, len } =
             self.format.stage(&head, &data, rank, own.next_entry_offset, &mut self.staged);
         let at = own.position(own.next_entry_offset + before_data);
         own.next_entry_offset += len;
@@ -411,10 +411,15 @@ impl LogState {
         self.background.finish_write()?;
         let room = new_log_dataset_size(self);
         let own = &mut self.files[self.own];
-        let at = own.log.end();
+        let at = own.log.used_end();
         let (chunks, offset) = own.log.reserve_append(&*own.store, self.staged.len() as u64, room)?;
         let bytes = std::mem::replace(&mut self.staged, self.background.take_spare_buffer()).into();
-        self.background.begin_write(PendingWrite { chunks, dataset_offset: offset, log_offset: at, bytes });
+        self.background.begin_write(PendingWrite {
+            log_dataset: chunks,
+            log_dataset_offset: offset,
+            log_offset: at,
+            bytes,
+        });
         Ok(())
     }
 
@@ -468,7 +473,7 @@ impl LogState {
     /// How many bytes from a position on can be read at once.
     pub fn contiguous_bytes_at(&self, at: LogPosition) -> u64 {
         let Some(file) = self.files.get(at.file() as usize) else { return 0 };
-        match at.offset() < file.log.end() {
+        match at.offset() < file.log.used_end() {
             true => file.log.contiguous_bytes_at(at.offset()),
             // What is staged is in memory as a whole.
             false => file.next_entry_offset.saturating_sub(at.offset()),
@@ -483,7 +488,7 @@ impl LogState {
         let outside = || LogError::EntryDatasetMismatch { dataset: u64::MAX, rule: "leads outside of the log" };
         let number = at.file() as usize;
         let file = self.files.get(number).ok_or_else(outside)?;
-        let staged = at.offset().checked_sub(file.log.end()).filter(|_| number == self.own);
+        let staged = at.offset().checked_sub(file.log.used_end()).filter(|_| number == self.own);
         let Some(offset) = staged else {
             let read = |at: u64, into: &mut [u8]| file.read(at, into);
             return if number == self.own {

@@ -29,7 +29,7 @@ pub struct LogVolLog {
     /// How many datasets were made so far: no anchor has this number, or a larger one.
     pub created_dataset_count: u64,
     /// Where the last byte of data ends in its file (bytes).
-    pub data_file_end: u64,
+    pub data_end_in_file: u64,
 }
 
 /// All anchors of a file, by their numbers.
@@ -81,7 +81,7 @@ impl LogVolLog {
             datasets: FxHashMap::default(),
             // A writer that died may have made anchors that are not counted.
             created_dataset_count: anchors.keys().map(|number| number.saturating_add(1)).fold(counted, u64::max),
-            data_file_end: 0,
+            data_end_in_file: 0,
         };
         for file in files {
             log.add_file(&**file, &anchors, limit)?;
@@ -105,7 +105,7 @@ impl LogVolLog {
         let mut places = Vec::new();
         for number in 0..counters.data_log_count {
             let place = self.data_logs.add_full_dataset(file, member(file, group, "ld", number)?)?;
-            self.data_file_end = self.data_file_end.max(place.file_end);
+            self.data_end_in_file = self.data_end_in_file.max(place.file_end);
             places.push(place);
         }
         places.sort_unstable_by_key(|place| place.file_start);

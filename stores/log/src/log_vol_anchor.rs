@@ -5,10 +5,10 @@
 
 use h5live_model::{AllocationTime, AttributeData, DatasetSpec, Dataspace, Layout, ObjectId, Shape, Store, UNLIMITED};
 
-use crate::anchor::{AnchoredDataset, i64_attribute, read_storage_attributes, refuse_partial_anchor};
+use crate::anchor::{AnchorDataset, i64_attribute, read_storage_attributes, refuse_anchor_without_id};
 use crate::error::Result;
 use crate::log_vol_root_attribute::{
-    i32_list_attribute, list_dataspace, malformed_attribute_error, read_int_list_attribute,
+    i32_list_attribute, invalid_attribute_error, list_dataspace, read_int_list_attribute,
 };
 
 /// Attributes of anchors: number, extent, largest extent.
@@ -20,15 +20,15 @@ const MAX_DIMS: &str = "_mdims";
 ///
 /// # Errors
 /// If its attributes contradict each other; errors of the store beneath.
-pub fn read_anchored_dataset(store: &dyn Store, at: ObjectId) -> Result<Option<AnchoredDataset>> {
+pub fn read_anchored_dataset(store: &dyn Store, at: ObjectId) -> Result<Option<AnchorDataset>> {
     let Some(id) = read_int_list_attribute(store, at, ID)? else {
-        return refuse_partial_anchor(store, at, &[DIMS, MAX_DIMS], ID);
+        return refuse_anchor_without_id(store, at, &[DIMS, MAX_DIMS], ID);
     };
     let id = match id[..] {
         [id] if id >= 0 => id.cast_unsigned(),
-        _ => return Err(malformed_attribute_error(ID)),
+        _ => return Err(invalid_attribute_error(ID)),
     };
-    let list = |name| read_int_list_attribute(store, at, name)?.ok_or_else(|| malformed_attribute_error(name));
+    let list = |name| read_int_list_attribute(store, at, name)?.ok_or_else(|| invalid_attribute_error(name));
     let dims: Vec<u64> = list(DIMS)?.into_iter().map(i64::cast_unsigned).collect();
     let max: Vec<u64> = list(MAX_DIMS)?.into_iter().map(i64::cast_unsigned).collect();
     let mut spec = DatasetSpec::clone(&*store.dataset(at)?.spec()?);
@@ -36,7 +36,7 @@ pub fn read_anchored_dataset(store: &dyn Store, at: ObjectId) -> Result<Option<A
         read_shape(&dims, &max, &mut spec)?;
     }
     spec.check()?;
-    Ok(Some(AnchoredDataset { number: id, spec }))
+    Ok(Some(AnchorDataset { number: id, spec }))
 }
 
 /// Takes up the extent and the largest extent of a dataset of which no more is known.
@@ -47,7 +47,7 @@ fn read_shape(dims: &[u64], max: &[u64], spec: &mut DatasetSpec) -> Result<()> {
         spec.layout = Layout::Contiguous;
         return Ok(());
     }
-    spec.dataspace = Dataspace::Simple(Shape::with_max(dims, max).ok_or_else(|| malformed_attribute_error(MAX_DIMS))?);
+    spec.dataspace = Dataspace::Simple(Shape::with_max(dims, max).ok_or_else(|| invalid_attribute_error(MAX_DIMS))?);
     // The program keeps no shape of chunks.
     let side = |(dim, max): (&u64, &u64)| if *max == UNLIMITED { 1 } else { (*dim).max(1) };
     spec.layout = Layout::Chunked(dims.iter().zip(max).map(side).collect());
@@ -55,7 +55,7 @@ fn read_shape(dims: &[u64], max: &[u64], spec: &mut DatasetSpec) -> Result<()> {
 }
 
 /// The dataset that the file gets.
-pub fn placeholder_spec(anchor: &AnchoredDataset) -> DatasetSpec {
+pub fn placeholder_spec(anchor: &AnchorDataset) -> DatasetSpec {
     let mut fill = anchor.spec.fill.clone();
     fill.allocation = AllocationTime::Late;
     DatasetSpec {
@@ -74,7 +74,7 @@ fn long_list(name: &str, values: &[u64]) -> AttributeData {
 }
 
 /// The attributes that the anchor gets. Its number fits four bytes.
-pub fn anchor_attributes(anchor: &AnchoredDataset) -> Vec<AttributeData> {
+pub fn anchor_attributes(anchor: &AnchorDataset) -> Vec<AttributeData> {
     let mut attributes = vec![
         dims_attribute(anchor.spec.dataspace.dims()),
         long_list(MAX_DIMS, anchor.spec.dataspace.max_dims()),

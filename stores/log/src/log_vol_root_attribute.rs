@@ -26,7 +26,7 @@ pub struct LogVolRootAttribute {
 }
 
 /// The error of an attribute that has another form.
-pub fn malformed_attribute_error(attribute: &'static str) -> Error {
+pub fn invalid_attribute_error(attribute: &'static str) -> Error {
     LogError::InvalidAttribute { attribute, of: "a file of Log VOL" }.into()
 }
 
@@ -40,7 +40,7 @@ pub fn read_int_list_attribute(store: &dyn Store, id: ObjectId, name: &'static s
     Ok(Some(match () {
         () if is(8) => found.value.as_chunks().0.iter().map(|bytes| i64::from_le_bytes(*bytes)).collect(),
         () if is(4) => found.value.as_chunks().0.iter().map(|bytes| i32::from_le_bytes(*bytes).into()).collect(),
-        () => return Err(malformed_attribute_error(name)),
+        () => return Err(invalid_attribute_error(name)),
     }))
 }
 
@@ -80,10 +80,10 @@ impl LogVolRootAttribute {
         let Some(found) = read_int_list_attribute(store, store.session().root, COUNTERS)? else { return Ok(None) };
         let ints: Vec<i32> = found.iter().filter_map(|number| i32::try_from(*number).ok()).collect();
         let [datasets, data_logs, metadata_logs, configuration, groups] = ints[..] else {
-            return Err(malformed_attribute_error(COUNTERS));
+            return Err(invalid_attribute_error(COUNTERS));
         };
         if found.len() != ints.len() || [datasets, data_logs, metadata_logs].iter().any(|count| *count < 0) {
-            return Err(malformed_attribute_error(COUNTERS));
+            return Err(invalid_attribute_error(COUNTERS));
         }
         Ok(Some(LogVolRootAttribute {
             created_dataset_count: datasets,

@@ -132,22 +132,22 @@ pub fn log_vol_group_or_zero(store: &dyn Store) -> Result<ObjectId> {
 
 impl LogVolWriter {
     /// The writer of a file that has these counters, and whose data ends at this byte.
-    pub fn new(published: LogVolRootAttribute, data_file_end: u64) -> Self {
+    pub fn new(published: LogVolRootAttribute, data_end_in_file: u64) -> Self {
         LogVolWriter {
             published,
             made: published,
             new_logs: Vec::new(),
             staged: Vec::new(),
             entries: Vec::new(),
-            data_end: data_file_end,
+            data_end: data_end_in_file,
         }
     }
 
     /// Notes an entry whose data is staged at a position of the log. Says whether it has data: growth is in anchors.
-    pub fn stage_if_block(&mut self, head: &EntryHead, at: u64) -> bool {
+    pub fn stage_if_block(&mut self, head: &EntryHead, log_offset: u64) -> bool {
         let EntryChange::Block { start, count } = &head.change else { return false };
         let (start, count) = (start.clone(), count.clone());
-        self.staged.push(StagedEntry { dataset: head.dataset, start, count, at, data_len: head.data_len });
+        self.staged.push(StagedEntry { dataset: head.dataset, start, count, at: log_offset, data_len: head.data_len });
         true
     }
 

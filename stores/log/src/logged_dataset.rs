@@ -40,7 +40,7 @@ fn apply_extent(extent: &mut Option<DimVec>, head: &EntryHead) {
             none => *none = Some(dims.clone()),
         },
         EntryChange::ShrinkTo(dims) => *extent = Some(dims.clone()),
-        EntryChange::Block { .. } | EntryChange::Points(_) | EntryChange::EndOfBatch { .. } => {}
+        EntryChange::Block { .. } | EntryChange::PointCoords(_) | EntryChange::EndOfBatch { .. } => {}
     }
 }
 
@@ -114,7 +114,7 @@ impl LoggedDataset {
     fn note_coverage(&mut self, head: &EntryHead) {
         let elements = match &head.change {
             EntryChange::Block { count, .. } => count.iter().fold(1, |n: u64, count| n.saturating_mul(*count)),
-            EntryChange::Points(coords) => (coords.len() / self.index.rank().max(1)) as u64,
+            EntryChange::PointCoords(coords) => (coords.len() / self.index.rank().max(1)) as u64,
             EntryChange::GrowToAtLeast(_) | EntryChange::ShrinkTo(_) | EntryChange::EndOfBatch { .. } => return,
         };
         self.covered = self.covered.saturating_add(elements);

@@ -48,9 +48,9 @@ struct LoadedBytes<'a, L> {
 
 impl MappedCopy {
     /// Runs of the data of an entry. `check` is the checksum of all of it.
-    pub fn new(runs: StridedCopy, check: Option<ChecksummedRange>) -> Self {
+    pub fn with_check_if_first(runs: StridedCopy, check: Option<ChecksummedRange>) -> Self {
         // Of the runs of an entry, the first ones begin where the data does.
-        MappedCopy { runs, check: check.filter(|check| check.at == runs.from) }
+        MappedCopy { runs, check: check.filter(|check| check.position_bits == runs.from) }
     }
 
     /// The numbers of the bands of so many bytes in which it has parts.
@@ -87,9 +87,9 @@ fn bands<'a>(copies: &[MappedCopy], into: &'a mut [u8], threads: usize) -> Vec<B
 ///
 /// # Errors
 /// If a checksum does not fit.
-pub fn copy_mapped(log: &impl LogSource, copies: &[MappedCopy], into: &mut [u8], threads: usize) -> Result<bool> {
+pub fn copy_mapped(log: &impl LogSource, copies: &[MappedCopy], into: &mut [u8], max_threads: usize) -> Result<bool> {
     let is_there = AtomicBool::new(true);
-    for_each_in_parallel(bands(copies, into, threads), threads, |Band { range, into, copies: numbers }| {
+    for_each_in_parallel(bands(copies, into, max_threads), max_threads, |Band { range, into, copies: numbers }| {
         let mut bytes = LoadedBytes { log, buffer: vec![0; BUFFER_BYTES], loaded: 0..0 };
         for number in numbers {
             let copy = &copies[number as usize];
@@ -121,12 +121,12 @@ impl<L: LogSource> LoadedBytes<'_, L> {
 
     /// Checks the data of an entry; `false` if it is not in memory.
     fn check(&mut self, check: &ChecksummedRange) -> Result<bool> {
-        let (end, mut found) = (check.at + check.len, 0);
-        for at in (check.at..end).step_by(BUFFER_BYTES) {
+        let (end, mut found) = (check.position_bits + check.len, 0);
+        for at in (check.position_bits..end).step_by(BUFFER_BYTES) {
             let Some(bytes) = self.load(at..end.min(at + BUFFER_BYTES as u64)) else { return Ok(false) };
             found = crc32c::crc32c_append(found, bytes);
         }
-        if found == check.crc { Ok(true) } else { Err(self.log.checksum_error(check.at)) }
+        if found == check.crc { Ok(true) } else { Err(self.log.checksum_error(check.position_bits)) }
     }
 
     /// Copies what of runs goes to a band; `false` if some is not in memory.

@@ -41,7 +41,7 @@ pub trait MultiWriterFiles: Send + Sync + fmt::Debug {
     fn open_subfile(&self, number: u32, mode: Mode, stays_live: bool) -> Result<Arc<dyn Store>, OpenError>;
 
     /// The writer does not count as one any more.
-    fn leave(&self);
+    fn release_presence(&self);
 
     /// The next number in the order of batches, for the writer of subfile `own`: higher than `last`, and than all that any
     /// writer was given before. `None` if what was given before is not known for certain, and `last_is_highest` does not say that

@@ -69,9 +69,9 @@ pub fn open_log_vol(
             LogLayout::LogVol.check_swmr_write()?;
         }
     }
-    let LogVolLog { data_logs: data, datasets, created_dataset_count: dataset_count, data_file_end: data_end } =
+    let LogVolLog { data_logs: data, datasets, created_dataset_count: dataset_count, data_end_in_file: data_end } =
         LogVolLog::open(&*inner, files, how.max_allocation)?;
-    let main = LogFile::with_indexed_log(inner.clone(), log_vol_group_or_zero(&*inner)?, data);
+    let main = LogFile::with_log_already_read(inner.clone(), log_vol_group_or_zero(&*inner)?, data);
     let format = EntryWriter::LogVol(LogVolWriter::new(counters, data_end));
     let state = LogState::with_box_indexes(main, datasets, format)?;
     let how = LogOpenRequest { options: Log { filter: EntryFilter::Never, ..how.options }, ..how };

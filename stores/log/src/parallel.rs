@@ -14,11 +14,11 @@ use crate::error::Result;
 /// One of those of `each`.
 pub fn for_each_in_parallel<T: Send>(
     items: Vec<T>,
-    threads: usize,
+    max_threads: usize,
     each: impl Fn(T) -> Result<()> + Sync,
 ) -> Result<()> {
-    let threads = threads.min(items.len());
-    if threads < 2 {
+    let max_threads = max_threads.min(items.len());
+    if max_threads < 2 {
         return items.into_iter().try_for_each(each);
     }
     let (items, result) = (Mutex::new(items.into_iter()), Mutex::new(Ok(())));
@@ -31,7 +31,7 @@ pub fn for_each_in_parallel<T: Send>(
         }
     };
     thread::scope(|scope| {
-        (1..threads).for_each(|_| drop(scope.spawn(work)));
+        (1..max_threads).for_each(|_| drop(scope.spawn(work)));
         work();
     });
     result.into_inner()

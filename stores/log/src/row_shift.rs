@@ -29,7 +29,7 @@ pub fn shift_entry(shifts: &[RowShift], head: &mut EntryHead) {
                 *end = last.saturating_add(1);
             }
         }
-        EntryChange::Points(_) | EntryChange::ShrinkTo(_) | EntryChange::EndOfBatch { .. } => {}
+        EntryChange::PointCoords(_) | EntryChange::ShrinkTo(_) | EntryChange::EndOfBatch { .. } => {}
     }
 }
 

@@ -13,11 +13,11 @@ use h5live_model::{
 use parking_lot::{Mutex, MutexGuard, RwLock, RwLockReadGuard};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::anchor::AnchoredDataset;
+use crate::anchor::AnchorDataset;
 use crate::entry::DimVec;
 use crate::error::{LogError, Result};
 use crate::layout::LogLayout;
-use crate::leased_main_file::{ChangedObjects, LeasedMainFile, MainFileChange};
+use crate::leased_main_file::{ChangedObjects, LeasedMainFile, MainFileChangeContext};
 use crate::log_file::{self, LogFile};
 use crate::log_state::LogState;
 use crate::log_vol_root_attribute::LogVolRootAttribute;
@@ -164,7 +164,7 @@ impl LogSession {
         let mut state = LogState::open(main, how.max_allocation, how.mutant)?;
         // Who writes alone has the main file for itself, so nobody joins meanwhile.
         let subfile_mode = if mode.writes() { Mode::Read } else { mode };
-        let mut subfiles = SubfileOpener { files: files.as_deref(), mode: subfile_mode, reads_table, own: None };
+        let mut subfiles = SubfileOpener { files: files.as_deref(), mode: subfile_mode, reads_table, own_file: None };
         subfiles.add_unopened_subfiles(&*inner, group, &mut state, how.max_allocation)?;
         state.apply_all_waiting()?;
         if mode.writes() {
@@ -234,13 +234,13 @@ impl LogSession {
     ///
     /// # Errors
     /// If its attributes contradict each other; errors of the store beneath.
-    pub fn read_anchor(&self, id: ObjectId) -> Result<Option<AnchoredDataset>> {
-        self.layout.read_anchor(&*self.inner, id)
+    pub fn read_anchor_dataset(&self, id: ObjectId) -> Result<Option<AnchorDataset>> {
+        self.layout.read_anchor_dataset(&*self.inner, id)
     }
 
     /// Whether a group may have links that are the log's own.
     pub fn may_have_internal_links(&self, id: ObjectId) -> bool {
-        id == self.info.root || self.layout.reserves_underscore_names()
+        id == self.info.root || self.layout.reserves_all_underscore_names()
     }
 
     /// The name of a link of a group as it is stored.
@@ -271,11 +271,11 @@ impl LogSession {
     ///
     /// # Errors
     /// Those of `change`; if another writer does not end its turn; errors of the store beneath.
-    pub fn change_main_file<T>(&self, change: impl FnOnce(&mut MainFileChange<'_>) -> Result<T>) -> Result<T> {
+    pub fn change_main_file<T>(&self, change: impl FnOnce(&mut MainFileChangeContext<'_>) -> Result<T>) -> Result<T> {
         let _changing = self.changing.read();
         self.check_open()?;
         let Some(files) = self.files.as_ref().filter(|_| self.has_joined) else {
-            return change(&mut MainFileChange::exclusive(&*self.inner));
+            return change(&mut MainFileChangeContext::exclusive(&*self.inner));
         };
         let mut turn = self.turn.lock();
         let mut begun = turn.take().map_or_else(|| LeasedMainFile::acquire(&**files), Ok)?;
@@ -311,7 +311,7 @@ impl LogSession {
     /// As staging an entry.
     pub fn state_with_updated_index(&self, dataset: u64, rank: usize) -> Result<RwLockReadGuard<'_, LogState>> {
         let state = self.state.read();
-        let knows_others = state.has_read_other_files();
+        let knows_others = state.has_read_all_files();
         if knows_others && !state.needs_index_update(dataset) {
             return Ok(state);
         }
@@ -343,7 +343,7 @@ impl LogSession {
     /// like those so far. That is at most [`MAX_LOG_GROWTH`] times what there is: most of a large dataset may never be
     /// written. It is at least a quarter of the log, so that a log that grows on has few log datasets.
     fn log_dataset_room(&self, state: &LogState) -> u64 {
-        let (staged, end) = (state.staged_bytes() as u64, state.own_file().log.end());
+        let (staged, end) = (state.staged_bytes() as u64, state.own_file().log.used_end());
         let expected = staged.saturating_add(state.expected_remaining_bytes());
         let room = expected.min(end.saturating_add(staged).saturating_mul(MAX_LOG_GROWTH)).max(end / 4);
         room.saturating_add(BATCH_ENDS_BYTES).max(self.options.min_log_size).min(self.options.max_log_size.max(1))
@@ -385,16 +385,16 @@ impl LogSession {
     }
 
     /// Notes that the anchor of a dataset was made.
-    pub fn track_new_anchor(&self, number: u64, id: ObjectId) {
+    pub fn track_new_anchor(&self, dataset: u64, id: ObjectId) {
         if !self.has_joined {
-            self.new_anchors.lock().push((number, id));
+            self.new_anchors.lock().push((dataset, id));
         }
     }
 
     /// Whether the anchor of a dataset is still at an address. If it was deleted, there may be another object, or the
     /// middle of something.
     fn is_anchor_of(&self, main: &dyn Store, number: u64, at: ObjectId) -> Result<bool> {
-        match self.layout.read_anchor(main, at) {
+        match self.layout.read_anchor_dataset(main, at) {
             Ok(found) => Ok(found.is_some_and(|anchor| anchor.number == number)),
             Err(Error::Store(error)) if matches!(error.kind, StoreErrorKind::Io) => Err(Error::Store(error)),
             Err(error @ Error::Closed) => Err(error),
@@ -421,7 +421,7 @@ impl LogSession {
     }
 
     /// What to watch to learn of new entries, file by file, and how many log datasets there are.
-    pub fn watched_files_and_log_datasets(&self) -> (Vec<WatchedFile>, usize) {
+    pub fn files_and_log_dataset_count(&self) -> (Vec<WatchedFile>, usize) {
         if self.layout == LogLayout::LogVol {
             return (vec![(self.inner.clone(), Vec::new())], 0);
         }
@@ -437,7 +437,7 @@ impl LogSession {
     }
 
     /// The files that have logs to which others may append. The main file counts, unless this session keeps it live.
-    pub fn other_writer_stores(&self) -> Vec<Arc<dyn Store>> {
+    pub fn stores_for_liveness(&self) -> Vec<Arc<dyn Store>> {
         let state = self.state.read();
         let is_own = |number: u32| self.has_joined && (number == 0 || number == state.own_file().number);
         state.files().iter().filter(|file| !is_own(file.number)).map(|file| file.store.clone()).collect()
@@ -463,7 +463,7 @@ impl LogSession {
         self.check_open()?;
         self.commit_entries(publish)?;
         if publish == PublishLevel::Durable && self.has_changed_main.swap(false, Ordering::AcqRel) {
-            let sync = |on: &mut MainFileChange<'_>| on.main.writer()?.commit(ObjectScope::All, publish);
+            let sync = |on: &mut MainFileChangeContext<'_>| on.main.writer()?.commit(ObjectScope::All, publish);
             self.change_main_file(sync).inspect_err(|_| self.has_changed_main.store(true, Ordering::Release))?;
             self.has_changed_main.store(false, Ordering::Release);
         }
@@ -569,8 +569,8 @@ impl LogSession {
     }
 
     /// Notes that the extent of a dataset is not what its anchor says.
-    pub fn track_changed_extent(&self, number: u64, anchor: ObjectId) {
-        self.changed_extents.lock().insert(number, anchor);
+    pub fn track_changed_extent(&self, dataset: u64, anchor: ObjectId) {
+        self.changed_extents.lock().insert(dataset, anchor);
     }
 
     /// Has the anchors of a main file say the extents of their datasets.

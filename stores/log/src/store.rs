@@ -153,7 +153,7 @@ impl Store for LogStore {
 
     fn dataset(&self, id: ObjectId) -> Result<Arc<dyn ChunkStore>> {
         let anchor = self.inner()?.dataset(id)?;
-        let Some(found) = self.session.read_anchor(id)? else {
+        let Some(found) = self.session.read_anchor_dataset(id)? else {
             // What other programs have added to the file, and what has no elements of its own.
             let is_filtered = !anchor.spec()?.filters.is_empty();
             return Ok(if is_filtered { Arc::new(DecodingChunkStore::new(&self.session, anchor)) } else { anchor });
@@ -213,7 +213,7 @@ impl Store for LogStore {
     fn liveness(&self) -> Result<WriterLiveness> {
         self.session.check_open()?;
         let found =
-            self.session.other_writer_stores().iter().map(|store| store.liveness()).collect::<Result<Vec<_>>>()?;
+            self.session.stores_for_liveness().iter().map(|store| store.liveness()).collect::<Result<Vec<_>>>()?;
         let is_any = |wanted: WriterLiveness| found.contains(&wanted);
         Ok(match () {
             () if is_any(WriterLiveness::Live) => WriterLiveness::Live,

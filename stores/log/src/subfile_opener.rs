@@ -55,13 +55,13 @@ pub struct SubfileOpener<'a> {
     /// Whether what their index tables have is read from there.
     pub reads_table: bool,
     /// The subfile to which the session appends, until a state has it.
-    pub own: Option<LogFile>,
+    pub own_file: Option<LogFile>,
 }
 
 impl<'a> SubfileOpener<'a> {
     /// Those of other writers, which may be at work.
     pub fn for_following(files: Option<&'a dyn MultiWriterFiles>) -> Self {
-        SubfileOpener { files, mode: Mode::SwmrRead, reads_table: false, own: None }
+        SubfileOpener { files, mode: Mode::SwmrRead, reads_table: false, own_file: None }
     }
 
     /// Adds the subfiles of a main file that `state` does not have. What was read of them waits.
@@ -77,7 +77,7 @@ impl<'a> SubfileOpener<'a> {
     ) -> Result<()> {
         let (known, count) = (state.files().len() as u32, subfile_count(main, group)?);
         for number in known..=count {
-            match self.own.take_if(|own| own.number == number) {
+            match self.own_file.take_if(|own| own.number == number) {
                 Some(own) => state.add_own_file(own, limit)?,
                 None => state.add_file(self.open_numbered(main, group, (number, count), limit)?, limit)?,
             }

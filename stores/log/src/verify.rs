@@ -25,19 +25,19 @@ pub fn verify(log: &impl LogSource, check: &ChecksummedRange) -> Result<()> {
     let mut found = 0;
     for done in (0..check.len).step_by(MAX_READ_BYTES as usize) {
         let piece = &mut buffer[..(check.len - done).min(MAX_READ_BYTES) as usize];
-        log.read(check.at + done, piece)?;
+        log.read(check.position_bits + done, piece)?;
         found = crc32c::crc32c_append(found, piece);
     }
-    if found == check.crc { Ok(()) } else { Err(log.checksum_error(check.at)) }
+    if found == check.crc { Ok(()) } else { Err(log.checksum_error(check.position_bits)) }
 }
 
 /// As [`verify`], of many entries, on at most so many threads. Their order changes.
 ///
 /// # Errors
 /// As [`verify`].
-pub fn verify_all(log: &impl LogSource, checks: &mut [ChecksummedRange], threads: usize) -> Result<()> {
-    checks.sort_unstable_by_key(|check| check.at);
-    for_each_in_parallel(runs(log, checks), threads, |run| match run.checks {
+pub fn verify_all(log: &impl LogSource, checks: &mut [ChecksummedRange], max_threads: usize) -> Result<()> {
+    checks.sort_unstable_by_key(|check| check.position_bits);
+    for_each_in_parallel(runs(log, checks), max_threads, |run| match run.checks {
         [only] => verify(log, only),
         several => verify_run(log, several, run.len),
     })
@@ -47,12 +47,12 @@ pub fn verify_all(log: &impl LogSource, checks: &mut [ChecksummedRange], threads
 fn runs<'a>(log: &impl LogSource, mut checks: &'a [ChecksummedRange]) -> Vec<EntryRun<'a>> {
     let mut runs = Vec::new();
     while let Some(first) = checks.first() {
-        let behind = log.contiguous_bytes_at(first.at).min(MAX_READ_BYTES);
+        let behind = log.contiguous_bytes_at(first.position_bits).min(MAX_READ_BYTES);
         let (mut len, mut count) = (first.len, 1);
         for next in &checks[1..] {
             // Entries do not overlap, unless the log is damaged.
-            let Some(gap) = next.at.checked_sub(first.at + len) else { break };
-            let end = (next.at - first.at).saturating_add(next.len);
+            let Some(gap) = next.position_bits.checked_sub(first.position_bits + len) else { break };
+            let end = (next.position_bits - first.position_bits).saturating_add(next.len);
             if gap > MAX_GAP_BYTES || end > behind {
                 break;
             }
@@ -68,10 +68,10 @@ fn runs<'a>(log: &impl LogSource, mut checks: &'a [ChecksummedRange]) -> Vec<Ent
 fn verify_run(log: &impl LogSource, checks: &[ChecksummedRange], len: u64) -> Result<()> {
     let Some(first) = checks.first() else { return Ok(()) };
     let mut buffer = vec![0; len as usize];
-    log.read(first.at, &mut buffer)?;
+    log.read(first.position_bits, &mut buffer)?;
     checks.iter().try_for_each(|check| {
-        let from = (check.at - first.at) as usize;
+        let from = (check.position_bits - first.position_bits) as usize;
         let is_right = crc32c::crc32c(&buffer[from..from + check.len as usize]) == check.crc;
-        if is_right { Ok(()) } else { Err(log.checksum_error(check.at)) }
+        if is_right { Ok(()) } else { Err(log.checksum_error(check.position_bits)) }
     })
 }

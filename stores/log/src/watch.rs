@@ -28,7 +28,7 @@ impl LogWatch {
     /// # Errors
     /// As [`h5live_model::Store::watch`].
     pub fn new(session: &Arc<LogSession>, objects: &[ObjectId]) -> Result<Self> {
-        let (watched, log_datasets) = session.watched_files_and_log_datasets();
+        let (watched, log_datasets) = session.files_and_log_dataset_count();
         let watch = |(number, (store, log)): (usize, &WatchedFile)| match number {
             0 => store.watch(&[objects, log].concat()),
             _ => store.watch(log),
@@ -57,7 +57,7 @@ impl LogWatch {
 
 impl Watch for LogWatch {
     fn wait(&mut self, timeout: Duration) -> Result<WatchEvent> {
-        if self.session.watched_files_and_log_datasets().1 != self.log_datasets {
+        if self.session.files_and_log_dataset_count().1 != self.log_datasets {
             *self = LogWatch::new(&self.session, &self.objects)?;
             // Something may have been published there before it was watched.
             return Ok(WatchEvent::Changed);

@@ -7,10 +7,10 @@ use h5live_model::{
     ObjectKindSpec, ObjectScope, ObjectSpec, PublishLevel, Result, Store, StoreWriter,
 };
 
-use crate::anchor::{AnchoredDataset, is_logged};
+use crate::anchor::{AnchorDataset, is_logged};
 use crate::encode::UnstagedEntry;
 use crate::entry::{DimVec, EntryChange};
-use crate::leased_main_file::MainFileChange;
+use crate::leased_main_file::MainFileChangeContext;
 use crate::session::LogSession;
 
 /// The writing half of a session.
@@ -62,7 +62,7 @@ impl LogWriter {
     /// Makes an anchor with its link. Its elements are staged.
     fn create_anchor(&self, main: &dyn Store, new: &NewObject<'_>, spec: &DatasetSpec) -> Result<ObjectId> {
         let writer = main.writer()?;
-        let anchor = AnchoredDataset { number: self.0.take_next_dataset_number(main)?, spec: spec.clone() };
+        let anchor = AnchorDataset { number: self.0.take_next_dataset_number(main)?, spec: spec.clone() };
         let body = ObjectKindSpec::Dataset(Box::new(self.0.layout.placeholder_spec(&anchor)));
         let id = writer.create(&NewObject::unlinked(&ObjectSpec { body, ..new.spec.clone() }))?;
         let finish = || {
@@ -92,7 +92,7 @@ impl LogWriter {
     }
 
     /// Changes the main file.
-    fn change<T>(&self, change: impl FnOnce(&mut MainFileChange<'_>) -> Result<T>) -> Result<T> {
+    fn change<T>(&self, change: impl FnOnce(&mut MainFileChangeContext<'_>) -> Result<T>) -> Result<T> {
         self.0.change_main_file(change)
     }
 

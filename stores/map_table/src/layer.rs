@@ -109,7 +109,11 @@ impl MapTableStore {
     /// Gives up the memory of maps that this session has deleted. They stay known, so that nobody writes to them.
     pub(crate) fn drop_deleted_indexes(&self) {
         self.plain_group.store(NO_GROUP, Ordering::Release);
-        self.tables.read().values().filter(|table| table.is_deleted()).for_each(|table| table.clear_state());
+        self.tables
+            .read()
+            .values()
+            .filter(|table| table.is_deleted())
+            .for_each(|table| table.free_state_after_delete());
     }
 
     /// Whether a table was ever opened.

@@ -97,7 +97,7 @@ impl MapTable {
     }
 
     /// Gives up the memory of the keys.
-    pub fn clear_state(&self) {
+    pub fn free_state_after_delete(&self) {
         *self.state.write() = TableState::default();
     }
 

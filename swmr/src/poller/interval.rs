@@ -14,7 +14,7 @@ const MAX_REGULAR_CHANGES: u32 = 16;
 
 /// The times of changes, as far as they are regular.
 #[derive(Debug)]
-pub struct IntervalPredictor {
+pub struct ChangePredictor {
     last: Duration,
     gap: Duration,
     /// How many changes came when they were due, less those that did not.
@@ -23,9 +23,9 @@ pub struct IntervalPredictor {
     late: Duration,
 }
 
-impl IntervalPredictor {
+impl ChangePredictor {
     pub fn new(now: Duration) -> Self {
-        IntervalPredictor { last: now, gap: Duration::MAX, steady: 0, late: Duration::ZERO }
+        ChangePredictor { last: now, gap: Duration::MAX, steady: 0, late: Duration::ZERO }
     }
 
     /// When there was the last change.
@@ -66,8 +66,8 @@ impl IntervalPredictor {
 mod tests {
     use super::*;
 
-    fn after(gaps: impl IntoIterator<Item = u64>) -> IntervalPredictor {
-        let mut rhythm = IntervalPredictor::new(Duration::ZERO);
+    fn after(gaps: impl IntoIterator<Item = u64>) -> ChangePredictor {
+        let mut rhythm = ChangePredictor::new(Duration::ZERO);
         let mut now = 0;
         for gap in gaps {
             now += gap;

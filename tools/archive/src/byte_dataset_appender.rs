@@ -251,7 +251,7 @@ impl ByteDatasetAppender {
     ///
     /// # Errors
     /// As [`Dataset::resize`], and as [`ByteDatasetAppender::spare_capacity_mut`].
-    pub fn truncate(&mut self, len: u64) -> Result<()> {
+    pub fn drop_pending_and_truncate(&mut self, len: u64) -> Result<()> {
         self.finish()?;
         self.dataset.resize(&[len])?;
         self.written = len;
@@ -305,7 +305,7 @@ mod tests {
         let holes = expected.chunks_exact(CHUNK).filter(|chunk| **chunk == [0; CHUNK]).count();
         assert_eq!(data.stored_chunks().unwrap().len(), expected.len().div_ceil(CHUNK) - holes);
         assert!(holes > 10);
-        image.truncate(100).unwrap();
+        image.drop_pending_and_truncate(100).unwrap();
         push(&mut image, b"end").unwrap();
         image.commit().unwrap();
         assert_eq!(data.read::<u8>().unwrap(), [&expected[..100], b"end"].concat());
@@ -321,6 +321,6 @@ mod tests {
         let errors = (0..1000).filter(|_| push(&mut image, &[2; 40]).is_err()).count();
         assert!(errors > 900, "{errors}");
         assert!(image.commit().is_err() && image.commit().is_err());
-        assert!(image.truncate(0).is_err());
+        assert!(image.drop_pending_and_truncate(0).is_err());
     }
 }

@@ -34,19 +34,19 @@ pub struct TarReport {
     /// Files without contents.
     pub empty_files: u64,
     /// Files of more than 64 KiB, which the document warns of.
-    pub over_64_kib: u64,
+    pub files_over_64_kib: u64,
     /// Files that are too large for a compact dataset.
-    pub too_large_for_compact: u64,
+    pub files_over_max_compact: u64,
     /// Bytes of all contents, with the holes of sparse files.
     pub content_bytes: u64,
     /// The largest file: path and bytes.
-    pub largest: Option<(String, u64)>,
+    pub largest_file: Option<(String, u64)>,
     /// Files whose contents another file has already, and the bytes of those.
     pub duplicate_contents: CountWithExamples,
     /// Bytes of the contents that are there more than once.
     pub duplicate_bytes: u64,
     /// Entries whose path an earlier one has.
-    pub collisions: CountWithExamples,
+    pub path_collisions: CountWithExamples,
     /// Entries whose path leads out of the folder where they would be extracted.
     pub unsafe_paths: CountWithExamples,
     /// What each layout refuses, or keeps in the tables alone.
@@ -81,7 +81,7 @@ pub struct CheckProgress {
     /// Entries so far.
     pub entries: u64,
     /// Bytes that were read of the archive's file.
-    pub bytes_read: u64,
+    pub file_bytes_read: u64,
 }
 
 /// Reads an archive to its end, or to the first fault; with `ignores_zeros`, also the archives behind its end.
@@ -102,7 +102,7 @@ pub fn check(source: TarSource, ignores_zeros: bool, on_progress: &mut dyn FnMut
         match checker.next_entry(&mut scanner) {
             Ok(true) => {
                 let bytes_read = bytes_read.load(std::sync::atomic::Ordering::Relaxed);
-                on_progress(CheckProgress { entries: checker.report.entries, bytes_read });
+                on_progress(CheckProgress { entries: checker.report.entries, file_bytes_read: bytes_read });
             }
             Ok(false) => break,
             Err(error @ Error::Archive { .. }) => {
@@ -126,13 +126,13 @@ impl TarReport {
             kinds: BTreeMap::new(),
             nonempty_files: 0,
             empty_files: 0,
-            over_64_kib: 0,
-            too_large_for_compact: 0,
+            files_over_64_kib: 0,
+            files_over_max_compact: 0,
             content_bytes: 0,
-            largest: None,
+            largest_file: None,
             duplicate_contents: CountWithExamples::default(),
             duplicate_bytes: 0,
-            collisions: CountWithExamples::default(),
+            path_collisions: CountWithExamples::default(),
             unsafe_paths: CountWithExamples::default(),
             layouts: Vec::new(),
             uncompressed_bytes: 0,
@@ -146,7 +146,7 @@ impl TarReport {
         self.fault.is_none()
             && self.next_archive_offset.is_none()
             && self.unsafe_paths.count == 0
-            && self.collisions.count == 0
+            && self.path_collisions.count == 0
             && self.layouts.iter().all(|layout| layout.refused.is_empty())
     }
 }
@@ -173,18 +173,18 @@ impl Checker {
         if self.paths.insert(XxHash3_128::oneshot(normalized_path(&entry.path)), ()).is_some()
             && kind_name(&entry) != "folder"
         {
-            report.collisions.add(&entry.path);
+            report.path_collisions.add(&entry.path);
         }
         let Some(digest) = digest else {
             report.empty_files += u64::from(entry.is_file());
             return Ok(true);
         };
         report.nonempty_files += 1;
-        report.over_64_kib += u64::from(entry.size > 64 << 10);
-        report.too_large_for_compact += u64::from(entry.size > crate::import::MAX_COMPACT_BYTES);
+        report.files_over_64_kib += u64::from(entry.size > 64 << 10);
+        report.files_over_max_compact += u64::from(entry.size > crate::import::MAX_COMPACT_BYTES);
         report.content_bytes = report.content_bytes.saturating_add(entry.size);
-        if report.largest.as_ref().is_none_or(|(_, size)| entry.size > *size) {
-            report.largest = Some((escaped(&entry.path), entry.size));
+        if report.largest_file.as_ref().is_none_or(|(_, size)| entry.size > *size) {
+            report.largest_file = Some((escaped(&entry.path), entry.size));
         }
         if self.seen.insert(digest, ()).is_some() {
             report.duplicate_contents.add(&entry.path);

@@ -70,11 +70,11 @@ impl<T: H5Write> ColumnAppender<T> {
     ///
     /// # Errors
     /// As [`Dataset::resize`].
-    pub fn truncate(&mut self, len: u64) -> Result<()> {
+    pub fn drop_pending_and_truncate(&mut self, row_count: u64) -> Result<()> {
         let rest = self.dataset.shape()?.get(1..).unwrap_or_default().to_vec();
         self.pending.clear();
-        self.dataset.resize(&[&[len], &*rest].concat())?;
-        self.len = len;
+        self.dataset.resize(&[&[row_count], &*rest].concat())?;
+        self.len = row_count;
         Ok(())
     }
 }

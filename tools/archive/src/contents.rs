@@ -140,7 +140,7 @@ impl<'a, R: Read> EntryContents<'a, R> {
     }
 
     /// The digest of what was read.
-    pub fn digest(self) -> Vec<u8> {
+    pub fn into_digest_of_read(self) -> Vec<u8> {
         self.hasher.finish()
     }
 }

@@ -68,13 +68,13 @@ impl fmt::Display for DigestAlgorithm {
 /// A name that no algorithm has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("this is none of sha1, blake3, xxh3-128")]
-pub struct UnknownAlgorithm;
+pub struct UnknownDigestAlgorithm;
 
 impl FromStr for DigestAlgorithm {
-    type Err = UnknownAlgorithm;
+    type Err = UnknownDigestAlgorithm;
 
-    fn from_str(text: &str) -> Result<Self, UnknownAlgorithm> {
-        ALGORITHMS.into_iter().find(|algorithm| algorithm.name() == text).ok_or(UnknownAlgorithm)
+    fn from_str(text: &str) -> Result<Self, UnknownDigestAlgorithm> {
+        ALGORITHMS.into_iter().find(|algorithm| algorithm.name() == text).ok_or(UnknownDigestAlgorithm)
     }
 }
 

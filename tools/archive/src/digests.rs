@@ -18,7 +18,7 @@ impl SampleDigests {
     /// Those of a file; `None` if it has none.
     ///
     /// # Errors
-    /// [`crate::Error::InvalidFile`] if the algorithm is unknown; [`crate::Error::File`].
+    /// [`crate::Error::UnsuitableFile`] if the algorithm is unknown; [`crate::Error::File`].
     pub fn read_from(file: &File) -> Result<Option<Self>> {
         let Some(algorithm) = read_digest_algorithm(file)? else { return Ok(None) };
         let bytes = read_byte_rows(&file.dataset(SAMPLE_DIGEST)?, algorithm.digest_len())?;

@@ -10,7 +10,7 @@ pub struct TarEntry {
     /// The path, with all that the archive has of it: a leading `./`, a slash at the end.
     pub path: Vec<u8>,
     /// Where a link leads.
-    pub link: Vec<u8>,
+    pub link_target: Vec<u8>,
     /// The type flag.
     pub kind: u8,
     /// Bytes of the contents, with the holes of a sparse file.
@@ -40,7 +40,7 @@ impl TarEntry {
 
     /// Whether it is a file, with or without contents.
     pub fn is_file(&self) -> bool {
-        is_file_kind(self.kind) && !(self.kind == 0 && self.path.ends_with(b"/"))
+        is_file_or_unknown_kind(self.kind) && !(self.kind == 0 && self.path.ends_with(b"/"))
     }
 
     /// The path as text, for messages.
@@ -51,7 +51,7 @@ impl TarEntry {
 
 /// Whether a type flag says that there is a file. Flags that GNU tar and others have for what is no file: volumes (`V`, `M`),
 /// lists of folders (`D`), old long names (`N`), access lists (`A`).
-pub fn is_file_kind(typeflag: u8) -> bool {
+pub fn is_file_or_unknown_kind(typeflag: u8) -> bool {
     !matches!(typeflag, b'1'..=b'6' | b'V' | b'M' | b'D' | b'N' | b'A')
 }
 
@@ -71,13 +71,13 @@ impl PaxGlobalRecords {
     /// Takes up the records of a global header.
     ///
     /// # Errors
-    /// [`TarFault::ExtendedHeader`], [`TarFault::HeaderTooLong`].
+    /// [`TarFault::InvalidExtendedHeader`], [`TarFault::ExtendedHeadersTooLong`].
     pub fn append_header(&mut self, bytes: &[u8]) -> Result<(), TarFault> {
         for_each_pax_record(bytes, |_, _| Ok(()))?;
         let end = bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
         if self.0.len() + end > MAX_GLOBAL_BYTES {
             let bytes = (self.0.len() + end) as u64;
-            return Err(TarFault::HeaderTooLong { bytes, limit: MAX_GLOBAL_BYTES as u64 });
+            return Err(TarFault::ExtendedHeadersTooLong { bytes, limit: MAX_GLOBAL_BYTES as u64 });
         }
         self.0.extend_from_slice(&bytes[..end]);
         Ok(())
@@ -107,7 +107,7 @@ impl ExtendedHeaders {
     /// Takes up an extended header: records (`x`, `X`), a long path (`L`), a long target of a link (`K`).
     ///
     /// # Errors
-    /// [`TarFault::ExtendedHeader`].
+    /// [`TarFault::InvalidExtendedHeader`].
     pub fn add_header(&mut self, typeflag: u8, bytes: Vec<u8>) -> Result<(), TarFault> {
         match typeflag {
             b'L' => self.long_path = Some(until_nul(&bytes).to_vec()),
@@ -124,12 +124,12 @@ impl ExtendedHeaders {
     /// The entry of a header, and the bytes that follow it.
     ///
     /// # Errors
-    /// [`TarFault::Number`], [`TarFault::SparseMap`].
-    pub fn parse_entry(self, block: &TarBlock) -> Result<(TarEntry, u64), TarFault> {
+    /// [`TarFault::InvalidNumber`], [`TarFault::InvalidSparseMap`].
+    pub fn parse_entry_and_data_size(self, block: &TarBlock) -> Result<(TarEntry, u64), TarFault> {
         let header = tar::Header::from_byte_slice(block);
         let mut entry = TarEntry {
             path: header.path_bytes().into_owned(),
-            link: header.link_name_bytes().map(|link| link.into_owned()).unwrap_or_default(),
+            link_target: header.link_name_bytes().map(|link| link.into_owned()).unwrap_or_default(),
             kind: block[156],
             mode: number(&block[100..108]).unwrap_or(0) as u32 & 0o7777,
             uid: number(&block[108..116]).unwrap_or(0) as u64,
@@ -144,8 +144,8 @@ impl ExtendedHeaders {
             for_each_pax_record(records, |keyword, value| {
                 match keyword {
                     b"path" if !value.is_empty() => entry.path = value.to_vec(),
-                    b"linkpath" if !value.is_empty() => entry.link = value.to_vec(),
-                    b"size" => size = Some(decimal(value).ok_or(TarFault::Number("size"))?),
+                    b"linkpath" if !value.is_empty() => entry.link_target = value.to_vec(),
+                    b"size" => size = Some(decimal(value).ok_or(TarFault::InvalidNumber("size"))?),
                     b"uid" => entry.uid = decimal(value).unwrap_or(entry.uid),
                     b"gid" => entry.gid = decimal(value).unwrap_or(entry.gid),
                     b"mtime" => (entry.mtime, entry.mtime_nanos) = time(value).unwrap_or((entry.mtime, 0)),
@@ -159,12 +159,12 @@ impl ExtendedHeaders {
             })?;
         }
         entry.path = self.long_path.unwrap_or(entry.path);
-        entry.link = self.long_link.unwrap_or(entry.link);
+        entry.link_target = self.long_link.unwrap_or(entry.link_target);
         if let Some(name) = &sparse.name {
             entry.path.clone_from(name);
         }
         entry.path.truncate(until_nul(&entry.path).len());
-        entry.link.truncate(until_nul(&entry.link).len());
+        entry.link_target.truncate(until_nul(&entry.link_target).len());
         entry.sparse = is_sparse.then_some(sparse);
         let size = match size {
             Some(size) => size,

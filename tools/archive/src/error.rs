@@ -46,11 +46,11 @@ pub enum Error {
     },
     /// A file of HDF5 is not what a command needs.
     #[error("{file}: {problem}")]
-    InvalidFile {
+    UnsuitableFile {
         /// The file.
         file: String,
         /// What is wrong.
-        problem: InvalidFileReason,
+        problem: UnsuitableFileReason,
     },
 }
 
@@ -75,13 +75,13 @@ pub enum TarFault {
     OtherFormat(&'static str),
     /// A field of a header is no number, or none that it can have.
     #[error("the field {0} of the header is no valid number")]
-    Number(&'static str),
+    InvalidNumber(&'static str),
     /// An extended header is not made of records.
     #[error("the extended header is damaged")]
-    ExtendedHeader,
+    InvalidExtendedHeader,
     /// A header has more bytes than any program writes.
     #[error("an extended header of {bytes} bytes, more than {limit}")]
-    HeaderTooLong {
+    ExtendedHeadersTooLong {
         /// Its bytes.
         bytes: u64,
         /// The most bytes.
@@ -89,10 +89,10 @@ pub enum TarFault {
     },
     /// The map of a sparse file contradicts itself.
     #[error("the map of the sparse file is wrong: {0}")]
-    SparseMap(&'static str),
+    InvalidSparseMap(&'static str),
     /// Contents are longer than the import may take.
     #[error("{bytes} bytes of contents, more than the {limit} that are allowed (--max-bytes)")]
-    ContentLimitExceeded {
+    TotalContentLimitExceeded {
         /// Bytes of all contents until here.
         bytes: u64,
         /// The most bytes.
@@ -100,13 +100,13 @@ pub enum TarFault {
     },
     /// What should follow is not what the file has from an earlier import.
     #[error("this is not the archive whose import was interrupted: entry {0} is another one")]
-    ResumedArchiveDiffers(u64),
+    ResumedArchiveDiffersAtEntry(u64),
     /// A path cannot be the name of an object.
     #[error("the path cannot be the name of an object: {0} (--on-collision says what to do)")]
     UnusablePath(&'static str),
     /// The path of another entry is taken.
     #[error("an entry of this path is there already (--on-collision says what to do)")]
-    Collision,
+    PathCollision,
     /// The system or a codec failed.
     #[error("{0}")]
     Read(#[source] io::Error),
@@ -115,7 +115,7 @@ pub enum TarFault {
 /// Why a file of HDF5 does not fit.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum InvalidFileReason {
+pub enum UnsuitableFileReason {
     /// The file has no tables of an import.
     #[error("the file was not made by `h5live tar import`")]
     NoTables,
@@ -134,13 +134,13 @@ pub enum InvalidFileReason {
     #[error(
         "the import was begun by an earlier version, which kept no list of what the file had before; `h5live tar import --resume` continues it"
     )]
-    NoSavedLinks,
+    NoSavedLinkHashes,
     /// Tables of the file contradict each other.
     #[error("the tables of the file contradict each other: {0}")]
     InconsistentTables(&'static str),
     /// A file has several archives, and none was chosen.
     #[error("the file has {0} archives; --archive says which")]
-    NoArchiveChosen(u64),
+    NeedsArchiveNumberBelow(u64),
     /// The file has no digests.
     #[error("the file has no digests of its contents")]
     NoDigests,
@@ -149,13 +149,13 @@ pub enum InvalidFileReason {
     WrongContents(String),
     /// Digests that do not fit those of the file to which they would be added.
     #[error("the digests are not {0}, as those of the first file are")]
-    OtherDigestAlgorithm(&'static str),
+    DigestAlgorithmIsNot(&'static str),
     /// A layout that has no image.
     #[error("the layout is {0}; only files of the layout shredder become one by a virtual dataset")]
-    LayoutWithoutImage(&'static str),
+    LayoutNotShredder(&'static str),
     /// An algorithm that this version does not know.
     #[error("the algorithm {0:?} is unknown")]
-    UnknownAlgorithm(String),
+    UnknownDigestAlgorithm(String),
 }
 
 fn of_entry(entry: &Option<String>) -> String {
@@ -170,7 +170,7 @@ impl Error {
     }
 
     /// A file of HDF5 that does not fit.
-    pub fn invalid_file(file: &h5live::File, problem: InvalidFileReason) -> Error {
-        Error::InvalidFile { file: file.name().to_owned(), problem }
+    pub fn unsuitable_file(file: &h5live::File, problem: UnsuitableFileReason) -> Error {
+        Error::UnsuitableFile { file: file.name().to_owned(), problem }
     }
 }

@@ -4,14 +4,14 @@ use std::io::{self, Write};
 
 use h5live::archive::layout::{ArchiveRow, EntryRow, NO_SAMPLE};
 
-use crate::error::{Error, InvalidFileReason, Result};
+use crate::error::{Error, Result, UnsuitableFileReason};
 use crate::reader::{CONTENT_PIECE_BYTES, ImportedTar};
 use crate::sparse::SparseSegment;
 
 /// Writes an archive as it was before its import, without compression.
 ///
 /// # Errors
-/// [`Error::InvalidFile`] if the tables contradict each other, or no import ended; [`Error::Io`] of `out`.
+/// [`Error::UnsuitableFile`] if the tables contradict each other, or no import ended; [`Error::Io`] of `out`.
 pub fn export(tar: &ImportedTar, archive: &ArchiveRow, out: &mut dyn Write) -> Result<()> {
     let write = |out: &mut dyn Write, bytes: &[u8]| out.write_all(bytes).map_err(Error::io("the archive"));
     let wrong = || tar.inconsistent_tables_error("an archive has other entries than there are");
@@ -102,23 +102,24 @@ fn write_contents(
 /// The archive that is meant: the only one, or the one of a number.
 ///
 /// # Errors
-/// [`Error::InvalidFile`].
+/// [`Error::UnsuitableFile`].
 pub fn choose_archive(tar: &ImportedTar, number: Option<u64>) -> Result<&ArchiveRow> {
     let archives = tar.archives();
     if tar.has_only_names_and_contents() {
-        return Err(Error::invalid_file(tar.file(), InvalidFileReason::NoTables));
+        return Err(Error::unsuitable_file(tar.file(), UnsuitableFileReason::NoTables));
     }
     if archives.is_empty() {
-        return Err(Error::invalid_file(tar.file(), InvalidFileReason::UnfinishedImport));
+        return Err(Error::unsuitable_file(tar.file(), UnsuitableFileReason::UnfinishedImport));
     }
     match number {
-        None if archives.len() > 1 => {
-            Err(Error::invalid_file(tar.file(), InvalidFileReason::NoArchiveChosen(archives.len() as u64)))
-        }
+        None if archives.len() > 1 => Err(Error::unsuitable_file(
+            tar.file(),
+            UnsuitableFileReason::NeedsArchiveNumberBelow(archives.len() as u64),
+        )),
         number => {
             let found = usize::try_from(number.unwrap_or(0)).ok().and_then(|number| archives.get(number));
             found.ok_or_else(|| {
-                Error::invalid_file(tar.file(), InvalidFileReason::NoArchiveChosen(archives.len() as u64))
+                Error::unsuitable_file(tar.file(), UnsuitableFileReason::NeedsArchiveNumberBelow(archives.len() as u64))
             })
         }
     }

@@ -21,8 +21,8 @@ use cap_std::ambient_authority;
 use cap_std::fs::{Dir, OpenOptions};
 use h5live::archive::layout::{EntryRow, NO_SAMPLE};
 
-use crate::entry::is_file_kind;
-use crate::error::{Error, InvalidFileReason, Result, WRONG_DIGEST};
+use crate::entry::is_file_or_unknown_kind;
+use crate::error::{Error, Result, UnsuitableFileReason, WRONG_DIGEST};
 use crate::extract_owner::ExtractOptions;
 use crate::link_target::symlink_target_if_inside;
 use crate::owner_and_xattrs::OwnerXattrReader;
@@ -37,9 +37,9 @@ const NO_TIME: &str = "the system has no such time";
 #[derive(Debug, Default)]
 pub struct ExtractReport {
     /// Files, folders and links that were made.
-    pub made: u64,
+    pub extracted_entries: u64,
     /// Entries that were left out: path and reason.
-    pub refused: Vec<(String, String)>,
+    pub refused_paths_with_reasons: Vec<(String, String)>,
     /// What could not be set of entries that were made: path, and what with the reason.
     pub metadata_failures: Vec<(String, String)>,
 }
@@ -66,7 +66,7 @@ impl<'a> Extractor<'a> {
     ///
     /// # Errors
     /// [`Error::Io`].
-    pub fn new(tar: &'a ImportedTar, target: &Path) -> Result<Self> {
+    pub fn open_or_create_target(tar: &'a ImportedTar, target: &Path) -> Result<Self> {
         std::fs::create_dir_all(target).map_err(Error::io(target))?;
         let folder = Dir::open_ambient_dir(target, ambient_authority()).map_err(Error::io(target))?;
         let (links, folders, symlinks) = Default::default();
@@ -117,7 +117,7 @@ impl<'a> Extractor<'a> {
 
     fn refuse(&mut self, row: &EntryRow, why: impl Into<String>) {
         let path = escaped(self.tar.path(row));
-        self.report.refused.push((path, why.into()));
+        self.report.refused_paths_with_reasons.push((path, why.into()));
     }
 
     /// Sets what belongs to an open file or folder. What cannot be set is in the report.
@@ -183,7 +183,7 @@ impl<'a> Extractor<'a> {
                 self.links.push(number);
                 Ok(())
             }
-            kind if is_file_kind(kind) || row.sample != NO_SAMPLE => self.write_file(number, row, &safe),
+            kind if is_file_or_unknown_kind(kind) || row.sample != NO_SAMPLE => self.write_file(number, row, &safe),
             _ => {
                 self.refuse(row, "it is neither a file nor a folder nor a link");
                 Ok(())
@@ -236,7 +236,7 @@ impl<'a> Extractor<'a> {
     fn make_folder(&mut self, number: usize, row: &EntryRow, safe: &Path) -> Result<()> {
         if self.make_folders(row, safe)? {
             self.folders.push(number);
-            self.report.made += 1;
+            self.report.extracted_entries += 1;
         }
         Ok(())
     }
@@ -273,7 +273,7 @@ impl<'a> Extractor<'a> {
             if let Err(error) = written {
                 drop(file);
                 self.target.remove_file(place).map_err(self.failed(place))?;
-                if matches!(error, Error::InvalidFile { problem: InvalidFileReason::WrongContents(_), .. }) {
+                if matches!(error, Error::UnsuitableFile { problem: UnsuitableFileReason::WrongContents(_), .. }) {
                     self.refuse(row, WRONG_DIGEST);
                     return Ok(());
                 }
@@ -288,7 +288,7 @@ impl<'a> Extractor<'a> {
             }
             true => {}
         }
-        self.report.made += 1;
+        self.report.extracted_entries += 1;
         Ok(())
     }
 
@@ -319,7 +319,7 @@ impl<'a> Extractor<'a> {
         symlink(&self.target, &target, &place).map_err(self.failed(&place))?;
         self.set_all_of_link(number, row, &place);
         self.symlinks.push((number, place));
-        self.report.made += 1;
+        self.report.extracted_entries += 1;
         Ok(())
     }
 
@@ -340,7 +340,7 @@ impl<'a> Extractor<'a> {
         }
         if self.make_free(row, place)? {
             self.target.hard_link(&linked, &self.target, place).map_err(self.failed(place))?;
-            self.report.made += 1;
+            self.report.extracted_entries += 1;
         }
         Ok(())
     }
@@ -360,7 +360,7 @@ impl<'a> Extractor<'a> {
                 .is_err()
             {
                 self.target.remove_file(&place).map_err(self.failed(&place))?;
-                self.report.made -= 1;
+                self.report.extracted_entries -= 1;
                 self.refuse(row, "its target lies outside of the folder");
             }
         }

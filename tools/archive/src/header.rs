@@ -4,10 +4,10 @@
 use crate::error::TarFault;
 
 /// Bytes of a block.
-pub const BLOCK: usize = 512;
+pub const BLOCK_BYTES: usize = 512;
 
 /// A block of an archive.
-pub type TarBlock = [u8; BLOCK];
+pub type TarBlock = [u8; BLOCK_BYTES];
 
 /// The field of the checksum in a header (bytes).
 const CHECKSUM: std::ops::Range<usize> = 148..156;
@@ -32,9 +32,9 @@ pub fn number(field: &[u8]) -> Option<i64> {
 /// A number that is not negative.
 ///
 /// # Errors
-/// [`TarFault::Number`] with the name of the field.
+/// [`TarFault::InvalidNumber`] with the name of the field.
 pub fn unsigned(field: &[u8], name: &'static str) -> Result<u64, TarFault> {
-    number(field).and_then(|value| u64::try_from(value).ok()).ok_or(TarFault::Number(name))
+    number(field).and_then(|value| u64::try_from(value).ok()).ok_or(TarFault::InvalidNumber(name))
 }
 
 /// Checks the checksum of a header: the sum of its bytes, with or without sign, where the field counts as spaces.
@@ -61,7 +61,7 @@ pub fn until_nul(field: &[u8]) -> &[u8] {
 /// Calls `each` for the records of an extended header: keyword and value.
 ///
 /// # Errors
-/// [`TarFault::ExtendedHeader`] if the bytes are no records; those of `each`.
+/// [`TarFault::InvalidExtendedHeader`] if the bytes are no records; those of `each`.
 pub fn for_each_pax_record<'a>(
     mut bytes: &'a [u8],
     mut each: impl FnMut(&'a [u8], &'a [u8]) -> Result<(), TarFault>,
@@ -75,7 +75,7 @@ pub fn for_each_pax_record<'a>(
             let equals = record.iter().position(|byte| *byte == b'=')?;
             Some((&record[..equals], &record[equals + 1..], &bytes[length..]))
         };
-        let (keyword, value, rest) = parse().ok_or(TarFault::ExtendedHeader)?;
+        let (keyword, value, rest) = parse().ok_or(TarFault::InvalidExtendedHeader)?;
         each(keyword, value)?;
         bytes = rest;
     }

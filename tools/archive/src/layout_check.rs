@@ -115,11 +115,12 @@ impl LayoutChecker {
                 is_group || self.place(&entry.path, PathUse::Group)
             }
             b'1' => {
-                let target = hash(&object_names(&entry.link));
+                let target = hash(&object_names(&entry.link_target));
                 self.places.get(&target) == Some(&PathUse::Dataset) && self.place(&entry.path, PathUse::Dataset)
             }
             b'2' => {
-                resolve_symlink_target(&entry.path, &entry.link).is_some() && self.place(&entry.path, PathUse::Link)
+                resolve_symlink_target(&entry.path, &entry.link_target).is_some()
+                    && self.place(&entry.path, PathUse::Link)
             }
             _ => false,
         })

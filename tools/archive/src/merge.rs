@@ -35,7 +35,7 @@ pub fn merge_archive(
         let imported = source.and_then(|source| importer.import(source, progress));
         match exported.join() {
             // An import that fails closes the pipe.
-            Ok(Err(error)) if imported.is_ok() || matches!(error, Error::InvalidFile { .. } | Error::File(_)) => {
+            Ok(Err(error)) if imported.is_ok() || matches!(error, Error::UnsuitableFile { .. } | Error::File(_)) => {
                 Err(error)
             }
             Ok(_) => imported,

@@ -6,7 +6,7 @@ use h5live::archive::layout::EntryRow;
 
 use crate::entry::PaxGlobalRecords;
 use crate::error::Result;
-use crate::header::{BLOCK, TarBlock, for_each_pax_record, unsigned, until_nul};
+use crate::header::{BLOCK_BYTES, TarBlock, for_each_pax_record, unsigned, until_nul};
 use crate::reader::ImportedTar;
 
 /// The start of the keyword of an extended attribute.
@@ -63,11 +63,11 @@ impl<'a> OwnerXattrReader<'a> {
 fn parse(records: &[u8], globals: &mut PaxGlobalRecords) -> OwnerAndXattrs {
     let mut found = OwnerAndXattrs::default();
     // The padding of the contents before stands in front of the first header.
-    let mut rest = &records[records.len() % BLOCK..];
+    let mut rest = &records[records.len() % BLOCK_BYTES..];
     let mut local: Vec<&[u8]> = Vec::new();
-    while let Some((block, behind)) = rest.split_first_chunk::<BLOCK>() {
+    while let Some((block, behind)) = rest.split_first_chunk::<BLOCK_BYTES>() {
         rest = behind;
-        if *block == [0; BLOCK] {
+        if *block == [0; BLOCK_BYTES] {
             continue;
         }
         let kind = block[156];
@@ -82,7 +82,7 @@ fn parse(records: &[u8], globals: &mut PaxGlobalRecords) -> OwnerAndXattrs {
             b'x' | b'X' => local.push(body),
             _ => {}
         }
-        rest = rest.get(body.len().next_multiple_of(BLOCK)..).unwrap_or_default();
+        rest = rest.get(body.len().next_multiple_of(BLOCK_BYTES)..).unwrap_or_default();
     }
     for records in std::iter::once(globals.bytes()).chain(local) {
         let _ = for_each_pax_record(records, |keyword, value| {

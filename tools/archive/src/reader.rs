@@ -4,14 +4,14 @@ use std::sync::OnceLock;
 
 use h5live::archive::Archive;
 use h5live::archive::layout::{
-    ARCHIVE, ArchiveRow, ENTRY, EntryRow, HEADERS_AND_PADDING, NO_SAMPLE, PATH_AND_LINK_TARGET, SAMPLE_CONTENTS,
-    SAMPLE_NAME, SAMPLE_NAME_OFFSET, SAMPLE_OFFSET, SPARSE_SEGMENT,
+    ARCHIVE_TABLE, ArchiveRow, ENTRY_TABLE, EntryRow, HEADERS_AND_PADDING, NO_SAMPLE, PATH_AND_LINK_TARGET,
+    SAMPLE_CONTENTS, SAMPLE_NAME, SAMPLE_NAME_OFFSET, SAMPLE_OFFSET, SPARSE_SEGMENT_TABLE,
 };
 use h5live::{Dataset, File};
 
 use crate::digest::ContentHasher;
 use crate::digests::SampleDigests;
-use crate::error::{Error, InvalidFileReason, Result};
+use crate::error::{Error, Result, UnsuitableFileReason};
 use crate::import::has_unfinished_import;
 use crate::shown_name::escaped;
 use crate::sparse::SparseSegment;
@@ -41,31 +41,33 @@ impl ImportedTar {
     /// Reads the tables of a file. A file of the original shredder has none: its entries are its samples.
     ///
     /// # Errors
-    /// [`Error::InvalidFile`] if there are none, or they contradict each other.
+    /// [`Error::UnsuitableFile`] if there are none, or they contradict each other.
     pub fn open(file: &File) -> Result<Self> {
         match crate::import::import_layout_kind(file) {
-            Err(Error::InvalidFile { problem: InvalidFileReason::NoTables, .. }) if is_of_original_shredder(file)? => {
+            Err(Error::UnsuitableFile { problem: UnsuitableFileReason::NoTables, .. })
+                if is_of_original_shredder(file)? =>
+            {
                 return ImportedTar::open_original(file);
             }
             found => found?,
         };
         let archive = Archive::open(file)?;
         let mut rows = Vec::new();
-        for_each_row(&file.dataset(ENTRY)?, |row| {
+        for_each_row(&file.dataset(ENTRY_TABLE)?, |row| {
             rows.push(*row);
             Ok(())
         })?;
-        let segments: Vec<u64> = file.dataset(SPARSE_SEGMENT)?.read()?;
+        let segments: Vec<u64> = file.dataset(SPARSE_SEGMENT_TABLE)?.read()?;
         let segments = segments.as_chunks::<3>().0.to_vec();
         if !segments.is_sorted_by_key(|[entry, ..]| *entry) {
-            return Err(Error::invalid_file(
+            return Err(Error::unsuitable_file(
                 file,
-                InvalidFileReason::InconsistentTables("the segments of sparse files are not in order"),
+                UnsuitableFileReason::InconsistentTables("the segments of sparse files are not in order"),
             ));
         }
         Ok(ImportedTar {
             paths: read_bytes(&file.dataset(PATH_AND_LINK_TARGET)?)?,
-            archives: file.dataset(ARCHIVE)?.read()?,
+            archives: file.dataset(ARCHIVE_TABLE)?.read()?,
             header: Some(file.dataset(HEADERS_AND_PADDING)?),
             file: file.clone(),
             archive,
@@ -185,13 +187,13 @@ impl ImportedTar {
     /// [`Error::File`].
     pub fn read_headers_and_padding(&self, range: std::ops::Range<u64>) -> Result<Vec<u8>> {
         let header =
-            self.header.as_ref().ok_or_else(|| Error::invalid_file(&self.file, InvalidFileReason::NoTables))?;
+            self.header.as_ref().ok_or_else(|| Error::unsuitable_file(&self.file, UnsuitableFileReason::NoTables))?;
         Ok(header.read_slice(range)?)
     }
 
     /// Tables that contradict each other.
     pub fn inconsistent_tables_error(&self, what: &'static str) -> Error {
-        Error::invalid_file(&self.file, InvalidFileReason::InconsistentTables(what))
+        Error::unsuitable_file(&self.file, UnsuitableFileReason::InconsistentTables(what))
     }
 
     /// The digests with which contents are compared. Who only lists entries does not read them.
@@ -209,7 +211,7 @@ impl ImportedTar {
     /// Hands all contents of a sample on, in pieces, with where each begins. In the end they are compared with their digest.
     ///
     /// # Errors
-    /// [`InvalidFileReason::WrongContents`]; [`Error::File`]; errors of `each`.
+    /// [`UnsuitableFileReason::WrongContents`]; [`Error::File`]; errors of `each`.
     pub fn for_each_piece_then_verify(
         &self,
         row: &EntryRow,
@@ -230,7 +232,7 @@ impl ImportedTar {
         }
         match hasher.map(ContentHasher::finish) {
             Some(found) if Some(&*found) != digest => {
-                Err(Error::invalid_file(&self.file, InvalidFileReason::WrongContents(escaped(self.path(row)))))
+                Err(Error::unsuitable_file(&self.file, UnsuitableFileReason::WrongContents(escaped(self.path(row)))))
             }
             _ => Ok(()),
         }

@@ -7,7 +7,7 @@ use std::io::{self, Read};
 
 use crate::entry::{ExtendedHeaders, PaxGlobalRecords, TarEntry};
 use crate::error::{Error, Result, TarFault};
-use crate::header::{BLOCK, TarBlock, check_checksum, unsigned};
+use crate::header::{BLOCK_BYTES, TarBlock, check_checksum, unsigned};
 use crate::sparse::{self, SparseMapInContentsParser};
 
 /// The most bytes of extended headers and of a map, for one entry. They are in memory at once.
@@ -114,7 +114,7 @@ impl<R: Read> TarScanner<R> {
             let part = rest.len().min(into.len());
             into[..part].copy_from_slice(&rest[..part]);
             *used += part;
-            if *used == BLOCK {
+            if *used == BLOCK_BYTES {
                 self.kept = None;
             }
             self.at += part as u64;
@@ -153,26 +153,26 @@ impl<R: Read> TarScanner<R> {
 
     /// The next block; `None` at the end of the input.
     fn block(&mut self) -> Result<Option<TarBlock>> {
-        let mut block = [0; BLOCK];
+        let mut block = [0; BLOCK_BYTES];
         match self.read_up_to(&mut block)? {
             0 => Ok(None),
             BLOCK => Ok(Some(block)),
             filled if self.at == filled as u64 && other_format(&block).is_some() => Err(self.format_error(&block)),
-            filled => Err(self.error(TarFault::Truncated { missing: (BLOCK - filled) as u64 })),
+            filled => Err(self.error(TarFault::Truncated { missing: (BLOCK_BYTES - filled) as u64 })),
         }
     }
 
     /// A block that must be there.
     fn next_block(&mut self) -> Result<TarBlock> {
         let block = self.block()?;
-        block.ok_or_else(|| self.error(TarFault::Truncated { missing: BLOCK as u64 }))
+        block.ok_or_else(|| self.error(TarFault::Truncated { missing: BLOCK_BYTES as u64 }))
     }
 
     /// Hands `left` bytes to the sink.
     fn pass_on(&mut self, left: u64, records: &mut dyn NonContentSink) -> Result<()> {
         // Padding is short.
-        match left <= BLOCK as u64 {
-            true => self.pass_on_by(&mut [0; BLOCK], left, records),
+        match left <= BLOCK_BYTES as u64 {
+            true => self.pass_on_by(&mut [0; BLOCK_BYTES], left, records),
             false => self.pass_on_by(&mut [0; PASSED_BYTES], left, records),
         }
     }
@@ -228,12 +228,12 @@ impl<R: Read> TarScanner<R> {
         loop {
             let Some(block) = self.block()? else {
                 if record_bytes > 0 {
-                    return Err(self.error(TarFault::Truncated { missing: BLOCK as u64 }));
+                    return Err(self.error(TarFault::Truncated { missing: BLOCK_BYTES as u64 }));
                 }
                 self.position = Position::End;
                 return Ok(None);
             };
-            if block == [0; BLOCK] {
+            if block == [0; BLOCK_BYTES] {
                 records.push_non_content(&block)?;
                 if self.ignores_zeros {
                     continue;
@@ -242,7 +242,7 @@ impl<R: Read> TarScanner<R> {
                 return Ok(None);
             }
             if let Err(fault) = check_checksum(&block) {
-                let is_first = self.at == BLOCK as u64 && other_format(&block).is_some();
+                let is_first = self.at == BLOCK_BYTES as u64 && other_format(&block).is_some();
                 return Err(if is_first { self.format_error(&block) } else { self.header_error(fault) });
             }
             records.push_non_content(&block)?;
@@ -251,9 +251,11 @@ impl<R: Read> TarScanner<R> {
                 return self.finish_entry(&block, attributes, records).map(Some);
             }
             let size = unsigned(&block[124..136], "size").map_err(|fault| self.header_error(fault))?;
-            record_bytes = record_bytes.saturating_add(size).saturating_add(BLOCK as u64);
+            record_bytes = record_bytes.saturating_add(size).saturating_add(BLOCK_BYTES as u64);
             if record_bytes > MAX_ENTRY_HEADER_BYTES {
-                return Err(self.header_error(TarFault::HeaderTooLong { bytes: size, limit: MAX_ENTRY_HEADER_BYTES }));
+                return Err(
+                    self.header_error(TarFault::ExtendedHeadersTooLong { bytes: size, limit: MAX_ENTRY_HEADER_BYTES })
+                );
             }
             let mut bytes = vec![0; size as usize];
             self.fill(&mut bytes)?;
@@ -269,7 +271,7 @@ impl<R: Read> TarScanner<R> {
 
     /// An error in the block that was just read.
     fn header_error(&self, fault: TarFault) -> Error {
-        let at = self.at.saturating_sub(BLOCK as u64);
+        let at = self.at.saturating_sub(BLOCK_BYTES as u64);
         Error::Archive { archive: self.name.clone(), at, entry: self.last_path.clone(), fault }
     }
 
@@ -290,10 +292,10 @@ impl<R: Read> TarScanner<R> {
             if read == 0 {
                 return Ok(());
             }
-            let mut blocks = buffer[..read].as_chunks::<BLOCK>().0.iter().zip(0u64..);
-            if let Some((block, number)) = blocks.find(|(block, _)| **block != [0; BLOCK]).filter(|_| is_blank) {
+            let mut blocks = buffer[..read].as_chunks::<BLOCK_BYTES>().0.iter().zip(0u64..);
+            if let Some((block, number)) = blocks.find(|(block, _)| **block != [0; BLOCK_BYTES]).filter(|_| is_blank) {
                 is_blank = false;
-                self.next_archive = check_checksum(block).is_ok().then_some(at + number * BLOCK as u64);
+                self.next_archive = check_checksum(block).is_ok().then_some(at + number * BLOCK_BYTES as u64);
             }
             records.push_non_content(&buffer[..read])?;
         }
@@ -306,7 +308,8 @@ impl<R: Read> TarScanner<R> {
         attributes: ExtendedHeaders,
         records: &mut dyn NonContentSink,
     ) -> Result<TarEntry> {
-        let (mut entry, data_size) = attributes.parse_entry(block).map_err(|fault| self.header_error(fault))?;
+        let (mut entry, data_size) =
+            attributes.parse_entry_and_data_size(block).map_err(|fault| self.header_error(fault))?;
         self.last_path = Some(String::from_utf8_lossy(&entry.path).into_owned());
         let mut left = data_size;
         let map = self.sparse_map(block, &mut entry, &mut left, records)?;
@@ -360,8 +363,8 @@ impl<R: Read> TarScanner<R> {
             loop {
                 let more = self.record_block(&mut bytes, records)?;
                 *left = left
-                    .checked_sub(BLOCK as u64)
-                    .ok_or_else(|| self.header_error(TarFault::SparseMap("it is longer than the contents")))?;
+                    .checked_sub(BLOCK_BYTES as u64)
+                    .ok_or_else(|| self.header_error(TarFault::InvalidSparseMap("it is longer than the contents")))?;
                 if map.push(&more).map_err(|fault| self.header_error(fault))? {
                     break;
                 }
@@ -373,9 +376,9 @@ impl<R: Read> TarScanner<R> {
 
     /// A block of records.
     fn record_block(&mut self, bytes: &mut u64, records: &mut dyn NonContentSink) -> Result<TarBlock> {
-        *bytes += BLOCK as u64;
+        *bytes += BLOCK_BYTES as u64;
         if *bytes > MAX_ENTRY_HEADER_BYTES {
-            return Err(self.error(TarFault::HeaderTooLong { bytes: *bytes, limit: MAX_ENTRY_HEADER_BYTES }));
+            return Err(self.error(TarFault::ExtendedHeadersTooLong { bytes: *bytes, limit: MAX_ENTRY_HEADER_BYTES }));
         }
         let block = self.next_block()?;
         records.push_non_content(&block)?;
@@ -385,9 +388,9 @@ impl<R: Read> TarScanner<R> {
     /// Whether contents follow the header of a hard link: some programs state a size and write none.
     fn has_contents(&mut self) -> Result<bool> {
         let Some(block) = self.block()? else { return Ok(false) };
-        self.at -= BLOCK as u64;
+        self.at -= BLOCK_BYTES as u64;
         self.kept = Some((block, 0));
-        Ok(block != [0; BLOCK] && check_checksum(&block).is_err())
+        Ok(block != [0; BLOCK_BYTES] && check_checksum(&block).is_err())
     }
 }
 
@@ -420,5 +423,5 @@ fn other_format(block: &TarBlock) -> Option<&'static str> {
 }
 
 fn padding_after(size: u64) -> u64 {
-    size.wrapping_neg() % BLOCK as u64
+    size.wrapping_neg() % BLOCK_BYTES as u64
 }

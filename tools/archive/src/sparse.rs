@@ -32,7 +32,7 @@ fn pairs(bytes: &[u8], count: usize, into: &mut Vec<SparseSegment>) -> Result<()
         }
         let value = |field| number(field).and_then(|value| u64::try_from(value).ok());
         let (Some(offset), Some(length)) = (value(offset), value(length)) else {
-            return Err(TarFault::SparseMap("a field is no number"));
+            return Err(TarFault::InvalidSparseMap("a field is no number"));
         };
         into.push(SparseSegment { offset, length });
     }
@@ -76,10 +76,10 @@ impl PaxSparseRecords {
     /// Takes up a record.
     ///
     /// # Errors
-    /// [`TarFault::SparseMap`].
+    /// [`TarFault::InvalidSparseMap`].
     pub fn add_record(&mut self, keyword: &[u8], value: &[u8]) -> Result<(), TarFault> {
-        let wrong = TarFault::SparseMap("a record is no number");
-        let number = |value: &[u8]| decimal::<u64>(value).ok_or(TarFault::SparseMap("a record is no number"));
+        let wrong = TarFault::InvalidSparseMap("a record is no number");
+        let number = |value: &[u8]| decimal::<u64>(value).ok_or(TarFault::InvalidSparseMap("a record is no number"));
         match keyword {
             b"GNU.sparse.size" | b"GNU.sparse.realsize" => self.real_size = Some(number(value)?),
             b"GNU.sparse.name" => self.name = Some(value.to_vec()),
@@ -122,23 +122,23 @@ impl SparseMapInContentsParser {
     /// Takes up a block. Returns whether the map is complete.
     ///
     /// # Errors
-    /// [`TarFault::SparseMap`].
+    /// [`TarFault::InvalidSparseMap`].
     pub fn push(&mut self, block: &TarBlock) -> Result<bool, TarFault> {
         for byte in block {
             match byte {
                 b'0'..=b'9' => {
                     let value = self.current.unwrap_or(0).checked_mul(10);
                     let value = value.and_then(|value| value.checked_add(u64::from(byte - b'0')));
-                    self.current = Some(value.ok_or(TarFault::SparseMap("a number is too large"))?);
+                    self.current = Some(value.ok_or(TarFault::InvalidSparseMap("a number is too large"))?);
                 }
                 b'\n' => {
-                    let value = self.current.take().ok_or(TarFault::SparseMap("a number is missing"))?;
+                    let value = self.current.take().ok_or(TarFault::InvalidSparseMap("a number is missing"))?;
                     self.numbers.push(value);
                     if self.is_complete() {
                         return Ok(true);
                     }
                 }
-                _ => return Err(TarFault::SparseMap("it has other bytes than digits")),
+                _ => return Err(TarFault::InvalidSparseMap("it has other bytes than digits")),
             }
         }
         Ok(false)
@@ -159,7 +159,7 @@ impl SparseMapInContentsParser {
 /// Drops empty segments, and checks the others: in order, within the file, and of as many bytes as the archive has.
 ///
 /// # Errors
-/// [`TarFault::SparseMap`].
+/// [`TarFault::InvalidSparseMap`].
 pub fn drop_empty_and_validate_segments(
     mut segments: Vec<SparseSegment>,
     size: u64,
@@ -169,17 +169,17 @@ pub fn drop_empty_and_validate_segments(
     let (mut end, mut sum) = (0u64, 0u64);
     for segment in &segments {
         if segment.offset < end {
-            return Err(TarFault::SparseMap("its segments are not in order"));
+            return Err(TarFault::InvalidSparseMap("its segments are not in order"));
         }
         end = segment
             .offset
             .checked_add(segment.length)
             .filter(|end| *end <= size)
-            .ok_or(TarFault::SparseMap("a segment lies beyond the end of the file"))?;
+            .ok_or(TarFault::InvalidSparseMap("a segment lies beyond the end of the file"))?;
         sum += segment.length;
     }
     match sum == stored_size {
         true => Ok(segments),
-        false => Err(TarFault::SparseMap("its segments have another length than the contents")),
+        false => Err(TarFault::InvalidSparseMap("its segments have another length than the contents")),
     }
 }

@@ -2,16 +2,16 @@
 
 use h5live::archive::NameIndex;
 use h5live::archive::layout::{
-    ARCHIVE, ArchiveRow, DIGEST_ALGORITHM_ATTRIBUTE, ENTRY, EntryRow, HEADERS_AND_PADDING, IMPORTING_ATTRIBUTE,
-    INDEXED_ENTRY_COUNT_ATTRIBUTE, LAYOUT_ATTRIBUTE, NAME_INDEX, NO_SAMPLE, PATH_AND_LINK_TARGET, SAMPLE_DIGEST,
-    SPARSE_SEGMENT, TABLE_GROUP, TABLE_VERSION, VERSION_ATTRIBUTE,
+    ARCHIVE_TABLE, ArchiveRow, DIGEST_ALGORITHM_ATTRIBUTE, ENTRY_TABLE, EntryRow, HEADERS_AND_PADDING,
+    IMPORTING_ATTRIBUTE, INDEXED_ENTRY_COUNT_ATTRIBUTE, LAYOUT_ATTRIBUTE, NAME_INDEX, NO_SAMPLE, PATH_AND_LINK_TARGET,
+    SAMPLE_DIGEST, SPARSE_SEGMENT_TABLE, TABLE_GROUP, TABLE_VERSION, VERSION_ATTRIBUTE,
 };
 use h5live::{Dataset, File, H5Type};
 
 use crate::column::ColumnAppender;
 use crate::digest::DigestAlgorithm;
 use crate::entry::TarEntry;
-use crate::error::{Error, InvalidFileReason, Result};
+use crate::error::{Error, Result, UnsuitableFileReason};
 use crate::scanner::NonContentSink;
 
 /// Elements of chunks.
@@ -142,10 +142,10 @@ impl ImportTablesWriter {
             file.root().new_dataset_with_type(datatype).unlimited_rows(row).chunk_shape(&chunk_shape)
         };
         rows(u8::datatype(), &[], HEADER_CHUNK).deflate(LEVEL).create(HEADERS_AND_PADDING)?;
-        rows(EntryRow::datatype(), &[], ROW_CHUNK).shuffle().deflate(LEVEL).create(ENTRY)?;
+        rows(EntryRow::datatype(), &[], ROW_CHUNK).shuffle().deflate(LEVEL).create(ENTRY_TABLE)?;
         rows(u8::datatype(), &[], PATH_CHUNK).deflate(LEVEL).create(PATH_AND_LINK_TARGET)?;
-        rows(ArchiveRow::datatype(), &[], ARCHIVE_CHUNK).create(ARCHIVE)?;
-        rows(u64::datatype(), &[3], ROW_CHUNK).shuffle().deflate(LEVEL).create(SPARSE_SEGMENT)?;
+        rows(ArchiveRow::datatype(), &[], ARCHIVE_CHUNK).create(ARCHIVE_TABLE)?;
+        rows(u64::datatype(), &[3], ROW_CHUNK).shuffle().deflate(LEVEL).create(SPARSE_SEGMENT_TABLE)?;
         let digest = rows(u8::datatype(), &[algorithm.digest_len() as u64], DIGEST_CHUNK).create(SAMPLE_DIGEST)?;
         digest.set_attribute(DIGEST_ALGORITHM_ATTRIBUTE, algorithm.name())?;
         ImportTablesWriter::open(file, algorithm, CommittedCounts::default())
@@ -157,10 +157,10 @@ impl ImportTablesWriter {
         Ok(ImportTablesWriter {
             entry_header: header.len(),
             header,
-            entry: ColumnAppender::new(file.dataset(ENTRY)?)?,
+            entry: ColumnAppender::new(file.dataset(ENTRY_TABLE)?)?,
             path: column(PATH_AND_LINK_TARGET)?,
-            archive: ColumnAppender::new(file.dataset(ARCHIVE)?)?,
-            sparse: ColumnAppender::new(file.dataset(SPARSE_SEGMENT)?)?,
+            archive: ColumnAppender::new(file.dataset(ARCHIVE_TABLE)?)?,
+            sparse: ColumnAppender::new(file.dataset(SPARSE_SEGMENT_TABLE)?)?,
             digest: column(SAMPLE_DIGEST)?,
             file: file.clone(),
             algorithm,
@@ -172,11 +172,11 @@ impl ImportTablesWriter {
     /// Opens the tables of a file to add to them: to an import that was interrupted, or another archive.
     ///
     /// # Errors
-    /// [`Error::InvalidFile`] if there are none.
+    /// [`Error::UnsuitableFile`] if there are none.
     pub fn open_existing(file: &File) -> Result<(Self, CommittedCounts)> {
-        let algorithm =
-            read_digest_algorithm(file)?.ok_or_else(|| Error::invalid_file(file, InvalidFileReason::NoDigests))?;
-        let committed = CommittedCounts::of(&file.dataset(ENTRY)?)?;
+        let algorithm = read_digest_algorithm(file)?
+            .ok_or_else(|| Error::unsuitable_file(file, UnsuitableFileReason::NoDigests))?;
+        let committed = CommittedCounts::of(&file.dataset(ENTRY_TABLE)?)?;
         Ok((ImportTablesWriter::open(file, algorithm, committed)?, committed))
     }
 
@@ -186,7 +186,7 @@ impl ImportTablesWriter {
     /// # Errors
     /// [`Error::File`].
     pub fn truncate_entry_rows(&mut self, entries: u64) -> Result<CommittedCounts> {
-        self.entry.truncate(entries)?;
+        self.entry.drop_pending_and_truncate(entries)?;
         self.entry.commit()?;
         let committed = CommittedCounts::of(self.entry.dataset())?;
         (self.samples, self.content_bytes) = (committed.samples, committed.content_bytes);
@@ -206,14 +206,14 @@ impl ImportTablesWriter {
         };
         let path_end =
             last.map_or(0, |row| row.path_offset + u64::from(row.path_length) + u64::from(row.link_length) + 2);
-        self.path.truncate(path_end)?;
-        self.header.truncate(header_end)?;
+        self.path.drop_pending_and_truncate(path_end)?;
+        self.header.drop_pending_and_truncate(header_end)?;
         self.entry_header = header_end;
         let segments: Vec<u64> = self.sparse.dataset().read()?;
         let (segments, _) = segments.as_chunks::<3>();
         let kept = segments.iter().filter(|[entry, ..]| *entry < rows).count() as u64;
-        self.sparse.truncate(kept)?;
-        self.digest.truncate(self.samples)
+        self.sparse.drop_pending_and_truncate(kept)?;
+        self.digest.drop_pending_and_truncate(self.samples)
     }
 
     /// How many entries there are.
@@ -250,7 +250,7 @@ impl ImportTablesWriter {
             sample,
             path_offset: self.path.len(),
             path_length: length(&entry.path),
-            link_length: length(&entry.link),
+            link_length: length(&entry.link_target),
             mode: entry.mode,
             mtime_nanos: entry.mtime_nanos,
             mtime: entry.mtime,
@@ -260,7 +260,7 @@ impl ImportTablesWriter {
         }])?;
         self.path.push(&entry.path)?;
         self.path.push(&[0])?;
-        self.path.push(&entry.link)?;
+        self.path.push(&entry.link_target)?;
         self.path.push(&[0])?;
         if let Some(digest) = digest {
             self.digest.push(digest)?;
@@ -274,7 +274,7 @@ impl ImportTablesWriter {
     /// Adds everything that the tables of another file have, behind what these have. Its digests are of the same kind.
     ///
     /// # Errors
-    /// [`Error::InvalidFile`] if offsets are too large; [`Error::File`].
+    /// [`Error::UnsuitableFile`] if offsets are too large; [`Error::File`].
     pub fn append_tables(&mut self, from: &TableRows<'_>) -> Result<()> {
         let file = from.file;
         let (entries, header, path) = (self.entry.len(), self.header.len(), self.path.len());
@@ -282,7 +282,7 @@ impl ImportTablesWriter {
         for_each_part(&file.dataset(PATH_AND_LINK_TARGET)?, |bytes| self.path.push(bytes))?;
         let moved = |at: u64, by: u64| {
             at.checked_add(by).ok_or_else(|| {
-                Error::invalid_file(file, InvalidFileReason::InconsistentTables("an offset is too large"))
+                Error::unsuitable_file(file, UnsuitableFileReason::InconsistentTables("an offset is too large"))
             })
         };
         for row in from.rows {
@@ -361,7 +361,7 @@ impl ImportTablesWriter {
         let rows: Vec<ArchiveRow> = self.archive.dataset().read()?;
         // The records end with those of this archive, if its row is there.
         if rows.last().is_some_and(|row| row.header_end == self.header.len()) {
-            self.archive.truncate(rows.len() as u64 - 1)?;
+            self.archive.drop_pending_and_truncate(rows.len() as u64 - 1)?;
             self.file.flush()?;
         }
         self.write_state_and_flush(ImportState::AddingEntries)
@@ -387,14 +387,14 @@ impl NonContentSink for ImportTablesWriter {
 /// How the contents of a file were digested; `None` if there are no digests.
 ///
 /// # Errors
-/// [`Error::InvalidFile`] if the file has no tables, or the algorithm is unknown.
+/// [`Error::UnsuitableFile`] if the file has no tables, or the algorithm is unknown.
 pub fn read_digest_algorithm(file: &File) -> Result<Option<DigestAlgorithm>> {
     let digest = match file.dataset(SAMPLE_DIGEST) {
         Err(error) if error.is_not_found_in_file() => {
             return match file.group(TABLE_GROUP) {
                 Ok(_) => Ok(None),
                 Err(error) if error.is_not_found_in_file() => {
-                    Err(Error::invalid_file(file, InvalidFileReason::NoTables))
+                    Err(Error::unsuitable_file(file, UnsuitableFileReason::NoTables))
                 }
                 Err(error) => Err(error.into()),
             };
@@ -402,7 +402,8 @@ pub fn read_digest_algorithm(file: &File) -> Result<Option<DigestAlgorithm>> {
         found => found?,
     };
     let name: String = digest.attribute(DIGEST_ALGORITHM_ATTRIBUTE)?.read_scalar()?;
-    let algorithm = name.parse().map_err(|_| Error::invalid_file(file, InvalidFileReason::UnknownAlgorithm(name)))?;
+    let algorithm =
+        name.parse().map_err(|_| Error::unsuitable_file(file, UnsuitableFileReason::UnknownDigestAlgorithm(name)))?;
     Ok(Some(algorithm))
 }
 
@@ -432,7 +433,7 @@ fn write_name_index(file: &File) -> Result<()> {
         root.unlink(NAME_INDEX)?;
     }
     let paths = file.dataset(PATH_AND_LINK_TARGET)?;
-    let rows = file.dataset(ENTRY)?;
+    let rows = file.dataset(ENTRY_TABLE)?;
     if paths.shape()?.first().is_some_and(|bytes| *bytes > MAX_INDEXED_BYTES) {
         return Ok(());
     }

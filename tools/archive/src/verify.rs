@@ -4,7 +4,7 @@ use h5live::archive::layout::NO_SAMPLE;
 
 use crate::digest::ContentHasher;
 use crate::digests::SampleDigests;
-use crate::error::{Error, InvalidFileReason, Result, WRONG_DIGEST};
+use crate::error::{Error, Result, UnsuitableFileReason, WRONG_DIGEST};
 use crate::reader::{CONTENT_PIECE_BYTES, ImportedTar};
 use crate::shown_name::escaped;
 
@@ -24,7 +24,7 @@ pub struct VerifyReport {
 /// Reads all contents, and compares their digests, if the file was imported. `on_progress` is told how many samples were read.
 ///
 /// # Errors
-/// [`Error::InvalidFile`] if there are no digests; [`Error::File`] if they cannot be read.
+/// [`Error::UnsuitableFile`] if there are no digests; [`Error::File`] if they cannot be read.
 pub fn verify(tar: &ImportedTar, on_progress: &mut dyn FnMut(u64)) -> Result<VerifyReport> {
     let mut report = VerifyReport { samples: 0, bytes: 0, has_digests: true, wrong: Vec::new() };
     if tar.has_only_names_and_contents() {
@@ -32,7 +32,7 @@ pub fn verify(tar: &ImportedTar, on_progress: &mut dyn FnMut(u64)) -> Result<Ver
         return Ok(report);
     }
     let digests = SampleDigests::read_from(tar.file())?
-        .ok_or_else(|| Error::invalid_file(tar.file(), InvalidFileReason::NoDigests))?;
+        .ok_or_else(|| Error::unsuitable_file(tar.file(), UnsuitableFileReason::NoDigests))?;
     for row in tar.rows().iter().filter(|row| row.sample != NO_SAMPLE) {
         let wrong = |why: String| (escaped(tar.path(row)), why);
         let Some(stored) = digests.get(row.sample) else {

@@ -5,7 +5,7 @@ use h5live::model::{Name, Selection, VirtualSource};
 use h5live::{File, UNLIMITED};
 
 use crate::digest::DigestAlgorithm;
-use crate::error::{Error, InvalidFileReason, Result};
+use crate::error::{Error, Result, UnsuitableFileReason};
 use crate::import::{ImportOptions, SampleIndexWriter, TarLayout, import_layout_kind};
 use crate::reader::ImportedTar;
 use crate::tables::{ImportTablesWriter, read_digest_algorithm};
@@ -31,23 +31,23 @@ impl VirtualMerge {
     /// yet.
     ///
     /// # Errors
-    /// [`Error::InvalidFile`] if a file has another layout or other digests than the first one, or its import is not complete.
+    /// [`Error::UnsuitableFile`] if a file has another layout or other digests than the first one, or its import is not complete.
     pub fn of(files_with_source_names: Vec<(ImportedTar, Name)>) -> Result<Self> {
         let digests = match files_with_source_names.first() {
             Some((first, _)) => read_digest_algorithm(first.file())?
-                .ok_or_else(|| Error::invalid_file(first.file(), InvalidFileReason::NoDigests))?,
+                .ok_or_else(|| Error::unsuitable_file(first.file(), UnsuitableFileReason::NoDigests))?,
             None => ImportOptions::default().digest,
         };
         for (tar, _) in &files_with_source_names {
             let (file, layout) = (tar.file(), import_layout_kind(tar.file())?);
             if layout != TarLayout::Shredder {
-                return Err(Error::invalid_file(file, InvalidFileReason::LayoutWithoutImage(layout.name())));
+                return Err(Error::unsuitable_file(file, UnsuitableFileReason::LayoutNotShredder(layout.name())));
             }
             if tar.has_unfinished_import()? {
-                return Err(Error::invalid_file(file, InvalidFileReason::UnfinishedImport));
+                return Err(Error::unsuitable_file(file, UnsuitableFileReason::UnfinishedImport));
             }
             if read_digest_algorithm(file)? != Some(digests) {
-                return Err(Error::invalid_file(file, InvalidFileReason::OtherDigestAlgorithm(digests.name())));
+                return Err(Error::unsuitable_file(file, UnsuitableFileReason::DigestAlgorithmIsNot(digests.name())));
             }
         }
         Ok(VirtualMerge { from: files_with_source_names, digests })
@@ -57,7 +57,7 @@ impl VirtualMerge {
     /// virtual dataset over the images of the files, which must stay there.
     ///
     /// # Errors
-    /// [`Error::InvalidFile`] if the tables of a file contradict each other; [`Error::File`].
+    /// [`Error::UnsuitableFile`] if the tables of a file contradict each other; [`Error::File`].
     pub fn write(&self, to: &File, has_sentinel: bool) -> Result<VirtualMergeReport> {
         merge_virtual(&self.from, self.digests, to, has_sentinel)
     }

@@ -63,7 +63,7 @@ impl Surroundings {
         let source = TarSource::new(Box::new(Cursor::new(archive(entries))), "archive", None).unwrap();
         Importer::create(&file, ImportOptions::default()).unwrap().import(source, &mut |_| {}).unwrap();
         let tar = ImportedTar::open(&file).unwrap();
-        Extractor::new(&tar, &self.out()).unwrap().extract(&|_| true).unwrap()
+        Extractor::open_or_create_target(&tar, &self.out()).unwrap().extract(&|_| true).unwrap()
     }
 
     /// Everything around the folder, with its contents, and how many names it has.
@@ -109,7 +109,7 @@ impl Surroundings {
 }
 
 fn refused(report: &ExtractReport) -> Vec<&str> {
-    report.refused.iter().map(|(path, _)| &**path).collect()
+    report.refused_paths_with_reasons.iter().map(|(path, _)| &**path).collect()
 }
 
 fn is_link(path: &Path) -> bool {
@@ -150,7 +150,7 @@ fn targets_that_lead_out_are_refused_wherever_they_do() {
     for (link, target) in
         [("p", "d/e/../e/f"), ("d/e/p", "../../d/e/f"), ("d/p", "./e//f"), ("d/q", ".."), ("n", "no/x")]
     {
-        assert!(around.extract(&[(b'2', link, target)]).refused.is_empty(), "{target}");
+        assert!(around.extract(&[(b'2', link, target)]).refused_paths_with_reasons.is_empty(), "{target}");
         assert_eq!(fs::read_link(around.out().join(link)).unwrap(), Path::new(target));
     }
     assert_eq!(around.leading_out(&[]), Vec::<PathBuf>::new());
@@ -218,10 +218,10 @@ fn names_and_hard_links_that_lead_out_are_refused() {
         (b'1', "i", "/etc/passwd"),
         (b'1', "j", "x/../../a"),
     ]);
-    assert_eq!(report.refused.len(), 10, "{report:?}");
+    assert_eq!(report.refused_paths_with_reasons.len(), 10, "{report:?}");
     assert_eq!(around.outside(), before);
     assert!(!Path::new("/tmp/h5live-absolute").exists());
-    assert_eq!(around.extract(&[(b'0', "x", "x"), (b'1', "h", "x")]).made, 2);
+    assert_eq!(around.extract(&[(b'0', "x", "x"), (b'1', "h", "x")]).extracted_entries, 2);
     assert_eq!(fs::read(around.out().join("h")).unwrap(), b"x");
 }
 

@@ -136,13 +136,13 @@ fn fault(archive: &[u8]) -> TarFault {
 fn entries_of_2_to_the_60_bytes_are_errors_and_take_no_memory() {
     let huge = 1u64 << 60;
     let plain = [header("huge", b'0', huge).as_bytes().to_vec(), vec![1; 5000]].concat();
-    assert!(matches!(fault(&plain), TarFault::ContentLimitExceeded { .. }));
+    assert!(matches!(fault(&plain), TarFault::TotalContentLimitExceeded { .. }));
     let unlimited = ImportOptions { max_total_content_bytes: u64::MAX, ..options(TarLayout::Shredder) };
     let truncated = import(&plain, unlimited).unwrap_err().to_string();
     assert!(truncated.contains(&format!("{} bytes are missing", huge - 5000)), "{truncated}");
     for kind in *b"xgLK" {
         let long = [header("huge", kind, huge).as_bytes().to_vec(), vec![1; 5000]].concat();
-        assert!(matches!(fault(&long), TarFault::HeaderTooLong { .. }));
+        assert!(matches!(fault(&long), TarFault::ExtendedHeadersTooLong { .. }));
     }
     // Not a file: its contents are passed over, and end too early.
     let other = [header("huge", b'D', huge).as_bytes().to_vec(), vec![1; 5000]].concat();
@@ -155,7 +155,7 @@ fn entries_of_2_to_the_60_bytes_are_errors_and_take_no_memory() {
     builder.append_pax_extensions(records.map(|(key, value)| (key, value.as_bytes()))).unwrap();
     builder.append(&header("hole", b'0', 0), &b""[..]).unwrap();
     let hole = builder.into_inner().unwrap();
-    assert!(matches!(fault(&hole), TarFault::ContentLimitExceeded { bytes, .. } if bytes == huge));
+    assert!(matches!(fault(&hole), TarFault::TotalContentLimitExceeded { bytes, .. } if bytes == huge));
     let checked = TarSource::new(Box::new(Cursor::new(hole)), "hole", None).unwrap();
     assert_eq!(h5live_archive::check(checked, false, &mut |_| {}).unwrap().content_bytes, huge);
 }
@@ -169,7 +169,7 @@ fn an_archive_that_unpacks_to_more_than_is_allowed_is_an_error() {
     }
     let packed = packed.finish().unwrap();
     assert!(packed.len() < 1 << 20);
-    assert!(matches!(fault(&packed), TarFault::ContentLimitExceeded { bytes, .. } if bytes == 2 << 30));
+    assert!(matches!(fault(&packed), TarFault::TotalContentLimitExceeded { bytes, .. } if bytes == 2 << 30));
     let cut = &packed[..packed.len() / 2];
     let small = ImportOptions { max_total_content_bytes: 4 << 30, ..options(TarLayout::Shredder) };
     assert!(matches!(import(cut, small), Err(Error::Archive { fault: TarFault::Read(_), .. })));

@@ -8,8 +8,8 @@ use common::{archive, source};
 use h5live::File;
 use h5live::archive::layout::{DIGEST_ALGORITHM_ATTRIBUTE, SAMPLE_DIGEST};
 use h5live_archive::{
-    Compression, Error, Extractor, ImportOptions, ImportedTar, Importer, InvalidFileReason, TarFault, choose_archive,
-    export,
+    Compression, Error, Extractor, ImportOptions, ImportedTar, Importer, TarFault, UnsuitableFileReason,
+    choose_archive, export,
 };
 
 /// Imports an archive. Returns the file, and where another one begins that was left out.
@@ -130,11 +130,12 @@ fn contents_that_were_changed_are_not_handed_out() {
     let tar = ImportedTar::open(&file).unwrap();
     let error = export(&tar, choose_archive(&tar, None).unwrap(), &mut std::io::sink()).unwrap_err();
     assert!(
-        matches!(&error, Error::InvalidFile { problem: InvalidFileReason::WrongContents(path), .. } if path == "first file"),
+        matches!(&error, Error::UnsuitableFile { problem: UnsuitableFileReason::WrongContents(path), .. } if path == "first file"),
         "{error}"
     );
-    let report = Extractor::new(&tar, &folder.path().join("out")).unwrap().extract(&|_| true).unwrap();
-    assert_eq!((report.made, report.refused.len()), (1, 1));
+    let report =
+        Extractor::open_or_create_target(&tar, &folder.path().join("out")).unwrap().extract(&|_| true).unwrap();
+    assert_eq!((report.extracted_entries, report.refused_paths_with_reasons.len()), (1, 1));
     assert_eq!(std::fs::read_dir(folder.path().join("out")).unwrap().count(), 1, "a wrong file is not left behind");
     let tar = tar.without_verification();
     export(&tar, choose_archive(&tar, None).unwrap(), &mut std::io::sink()).unwrap();
@@ -148,7 +149,10 @@ fn a_file_with_digests_of_an_unknown_algorithm_is_listed_and_read_without_verifi
     let tar = ImportedTar::open(&file).unwrap();
     let of = choose_archive(&tar, None).unwrap();
     let error = export(&tar, of, &mut std::io::sink()).unwrap_err();
-    assert!(matches!(error, Error::InvalidFile { problem: InvalidFileReason::UnknownAlgorithm(_), .. }), "{error}");
+    assert!(
+        matches!(error, Error::UnsuitableFile { problem: UnsuitableFileReason::UnknownDigestAlgorithm(_), .. }),
+        "{error}"
+    );
     let tar = ImportedTar::open(&file).unwrap().without_verification();
     export(&tar, choose_archive(&tar, None).unwrap(), &mut std::io::sink()).unwrap();
 }

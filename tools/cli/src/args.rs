@@ -97,16 +97,16 @@ fn program() -> clap::Command {
 pub fn run() -> ExitCode {
     let matches = program().get_matches_from(joined_words(std::env::args_os()));
     let args = Args::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
-    open::set_args(args.open);
+    open::set_args_once(args.open);
     heed_file_size_limit();
     report_exit_code(run_command(args.command))
 }
 
 /// Runs a command, and tells of sources of virtual datasets that are not there.
 fn run_command(command: Command) -> Result<CommandOutcome> {
-    missing_sources::discard_missing_sources();
+    missing_sources::discard_recorded_missing_sources();
     let done = command.run();
-    let missing = missing_sources::print_recorded_missing_sources();
+    let missing = missing_sources::eprint_recorded_missing_sources();
     done.map(|outcome| outcome.worse(missing))
 }
 
@@ -143,7 +143,7 @@ pub fn run_words(words: &[&str]) -> std::result::Result<CommandOutcome, String> 
     let words = std::iter::once("h5live").chain(words.iter().copied());
     let args = Args::try_parse_from(words).map_err(|error| error.to_string())?;
     // Of several calls, the first one says it.
-    open::set_args(args.open);
+    open::set_args_once(args.open);
     run_command(args.command).map_err(|error| error_with_causes(&error))
 }
 

@@ -114,12 +114,12 @@ impl CheckCommand {
         if let Some(path) = open::log_store_file_path(location)? {
             return self.check_log(out, location, &path);
         }
-        if open::has_own_check(location)? {
+        if open::is_checkable_non_file(location)? {
             if self.map {
                 // No structure of such a store has bytes of its own.
                 return Err(Error::NotNativeFile { location: location.to_string() });
             }
-            return stores::check_store(out, location, self.data, self.leaks, self.json);
+            return stores::check_store_is_sound(out, location, self.data, self.leaks, self.json);
         }
         self.check_native(out, location, &open::require_native_file_path(location)?, None)
     }
@@ -173,12 +173,13 @@ impl CheckCommand {
             _ => Vec::new(),
         };
         damaged.extend(log.into_iter().flat_map(|log| &log.findings).map(NonStructureFinding::from_log_finding));
-        let elsewhere = match self.data && report.datasets_with_data_elsewhere > 0 {
-            true => elsewhere::find_datasets_with_unreadable_sources(location),
+        let elsewhere = match self.data && report.external_or_virtual_dataset_count > 0 {
+            true => elsewhere::find_unreadable_data_elsewhere(location),
             false => Vec::new(),
         };
         let chunks = report.unverified_part_count + log.map_or(0, |log| log.unverified_part_count);
-        let unverified = UnverifiedCounts { chunks, datasets_with_unreadable_sources: elsewhere.len() as u64 };
+        let unverified =
+            UnverifiedCounts { parts: chunks, datasets_with_unreadable_data_elsewhere: elsewhere.len() as u64 };
         let checked = CheckedFile { path, report: &report, parts: &damaged, elsewhere: &elsewhere, unverified };
         if self.json {
             self.json(out, &checked)?
@@ -201,7 +202,7 @@ impl CheckCommand {
             reports_leaks: leaks,
             builds_space_map: map,
             may_be_live: live,
-            unfilters_chunks: data,
+            unfilters_all_chunks: data,
             filter_engine: filters,
             max_total_value_bytes: values,
             max_chunk_bytes: chunk_bytes,
@@ -263,7 +264,7 @@ impl CheckCommand {
             counted(report.object_count, "object"),
             counted(report.metadata_bytes, "byte"),
             report.raw_bytes,
-            report.free_bytes
+            report.tracked_free_bytes
         ))
     }
 
@@ -295,10 +296,10 @@ impl CheckCommand {
         for finding in &report.findings {
             out.line(line("finding", finding))?;
         }
-        for NonStructureFinding { path, fault_kind: kind, cause } in parts {
+        for NonStructureFinding { object_path: path, fault_kind: kind, cause } in parts {
             out.line(json!({ "file": file, "is": "finding", "path": path, "kind": kind, "cause": cause }))?;
         }
-        for NonStructureFinding { path, fault_kind: kind, cause } in elsewhere {
+        for NonStructureFinding { object_path: path, fault_kind: kind, cause } in elsewhere {
             out.line(json!({ "file": file, "is": "unverified", "path": path, "kind": kind, "cause": cause }))?;
         }
         for note in report.notes.iter().filter(|_| self.verbose) {
@@ -322,7 +323,7 @@ impl CheckCommand {
             "objects": report.object_count,
             "metadata_bytes": report.metadata_bytes,
             "raw_bytes": report.raw_bytes,
-            "free_bytes": report.free_bytes,
+            "free_bytes": report.tracked_free_bytes,
             "unchecksummed_bytes": report.unchecksummed_bytes,
         }))
     }

@@ -15,7 +15,7 @@ pub struct DraftDomain {
 
 impl DraftDomain {
     /// The draft of a domain at a location.
-    pub fn new(location: &Location) -> Self {
+    pub fn prepare_with_signal_cleanup(location: &Location) -> Self {
         let opened = LastOpenedStore::default().create_as_drafts();
         let (draft, location) = (opened.clone(), location.clone());
         let at_end = on_termination_signal(move || {

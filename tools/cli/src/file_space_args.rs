@@ -4,7 +4,7 @@ use clap::Args;
 use serde_json::{Value as Json, json};
 
 use crate::model::{FileSpaceSettings, FileSpaceStrategy};
-use crate::number_arg::{bytes, bytes_within};
+use crate::number_arg::{byte_count, byte_count_within};
 
 /// The default size of an address in a file (bytes).
 pub const DEFAULT_OFFSET_SIZE: u32 = 8;
@@ -16,13 +16,13 @@ pub struct FileSpaceArgs {
     #[arg(long, value_name = "NAME", value_parser = strategy)]
     strategy: Option<FileSpaceStrategy>,
     /// Bytes of a page, of a file with pages
-    #[arg(long, value_name = "SIZE", value_parser = bytes_within::<512, { 1 << 30 }>)]
+    #[arg(long, value_name = "SIZE", value_parser = byte_count_within::<512, { 1 << 30 }>)]
     page_size: Option<u64>,
     /// The file stores its list of free space when it is closed
     #[arg(long)]
     persist: bool,
     /// The smallest free section that is kept
-    #[arg(long, value_name = "SIZE", value_parser = bytes)]
+    #[arg(long, value_name = "SIZE", value_parser = byte_count)]
     threshold: Option<u64>,
 }
 

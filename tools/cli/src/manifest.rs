@@ -5,7 +5,7 @@ use h5live_compare::manifest::{Listing, ManifestRenderer, UnreadCause};
 
 use crate::counted::counted;
 use crate::error::{CommandOutcome, Result};
-use crate::number_arg::bytes;
+use crate::number_arg::byte_count;
 use crate::output::{StdoutWriter, eprint_prefixed};
 use crate::{open, progress};
 
@@ -21,7 +21,7 @@ pub struct ManifestCommand {
     /// The file
     file: Location,
     /// Read datasets of at most so many bytes; a larger one is told of, and is exit code 1
-    #[arg(long, value_name = "SIZE", default_value = "4GiB", value_parser = bytes)]
+    #[arg(long, value_name = "SIZE", default_value = "4GiB", value_parser = byte_count)]
     max_dataset: u64,
 }
 

@@ -141,7 +141,11 @@ impl MapCommand {
             MapAction::Put { at, pairs, key_type, value_type, json } => {
                 let types =
                     key_type.zip(value_type).map(|(key, value)| MapSpec { key_type: key.0, value_type: value.0 });
-                if json { map_put::put_stdin_json_lines(&at, types) } else { map_put::put(&at, &pairs, types) }
+                if json {
+                    map_put::put_stdin_json_lines(&at, types)
+                } else {
+                    map_put::put_argument_pairs(&at, &pairs, types)
+                }
             }
             MapAction::Del { at, keys } => remove(&at, &keys),
             MapAction::Ls { at, from, to, limit, json } => {
@@ -172,8 +176,8 @@ fn get(at: &MapLocation, keys: &[String], as_json: bool) -> Result<CommandOutcom
         (PairFormatter::new(map.file(), as_json), StdoutWriter::stdout(), CommandOutcome::Clean);
     for (word, key) in keys.iter().zip(at.parse_keys(&map, keys)?) {
         match map.get_value(&key)? {
-            Some(value) if as_json => out.line(style.pair(&key, &value))?,
-            Some(value) => out.line(style.value(&value))?,
+            Some(value) if as_json => out.line(style.format_pair(&key, &value))?,
+            Some(value) => out.line(style.format_value(&value))?,
             None => {
                 out.flush()?;
                 eprintln!("h5live: {}: {}: there is no key {word}", at.file, at.path);
@@ -222,14 +226,14 @@ fn watch(at: &MapLocation, seconds: Option<f64>, as_json: bool) -> Result<Comman
         change?;
         for pair in map.pairs(..)? {
             let (key, value) = pair?;
-            let digest = digest(&style.value(&value));
-            let before = shown.insert(style.value(&key), (key.clone(), digest, round));
+            let digest = digest(&style.format_value(&value));
+            let before = shown.insert(style.format_value(&key), (key.clone(), digest, round));
             if before.is_none_or(|(_, before, _)| before != digest) {
-                out.line(style.pair(&key, &value))?;
+                out.line(style.format_pair(&key, &value))?;
             }
         }
         let mut gone: Vec<_> = shown.extract_if(|_, (.., seen)| *seen != round).map(|(_, (key, ..))| key).collect();
-        gone.sort_by_key(|key| style.value(key));
+        gone.sort_by_key(|key| style.format_value(key));
         gone.iter().try_for_each(|key| out.line(style.format_removed_key(key)))?;
         out.flush()?;
     }

@@ -23,22 +23,29 @@ const BATCH_PAIRS: usize = 1000;
 ///
 /// # Errors
 /// If a key or a value does not fit the map; if there is no map, and their types are not clear.
-pub fn put(at: &MapLocation, keys_and_values: &[String], types: Option<MapSpec>) -> Result<CommandOutcome> {
+pub fn put_argument_pairs(
+    map_location: &MapLocation,
+    keys_and_values: &[String],
+    new_map_types: Option<MapSpec>,
+) -> Result<CommandOutcome> {
     let (pairs, rest) = keys_and_values.as_chunks::<2>();
     if let [key] = rest {
-        return Err(at.refused_error(JsonValueError::MissingMember(format!("value of {key}"))));
+        return Err(map_location.refused_error(JsonValueError::MissingMember(format!("value of {key}"))));
     }
     let found = || words_types(pairs);
     let put = |file: &File| {
-        let map = find_or_create(file, at, types.clone(), found)?;
+        let map = find_or_create(file, map_location, new_map_types.clone(), found)?;
         let parse = |[key, value]: &[String; 2]| {
-            Ok((at.parse_value(&map, map.key_type(), key)?, at.parse_value(&map, map.value_type(), value)?))
+            Ok((
+                map_location.parse_value(&map, map.key_type(), key)?,
+                map_location.parse_value(&map, map.value_type(), value)?,
+            ))
         };
         Ok(map.put_pairs(&pairs.iter().map(parse).collect::<Result<Vec<_>>>()?)?)
     };
-    match change(at, put) {
+    match change(map_location, put) {
         // By now it is there.
-        Err(Error::ChangeRefused { why: ChangeRefusal::FileCreatedMeanwhile, .. }) => change(at, put),
+        Err(Error::ChangeRefused { why: ChangeRefusal::FileCreatedMeanwhile, .. }) => change(map_location, put),
         done => done,
     }
 }
@@ -47,20 +54,20 @@ pub fn put(at: &MapLocation, keys_and_values: &[String], types: Option<MapSpec>)
 ///
 /// # Errors
 /// As [`put`].
-pub fn put_stdin_json_lines(at: &MapLocation, types: Option<MapSpec>) -> Result<CommandOutcome> {
+pub fn put_stdin_json_lines(map_location: &MapLocation, new_map_types: Option<MapSpec>) -> Result<CommandOutcome> {
     let mut lines = io::stdin().lock().lines();
-    let mut batch = next_batch(at, &mut lines);
-    change(at, |file| {
+    let mut batch = next_batch(map_location, &mut lines);
+    change(map_location, |file| {
         let found = || {
             let pairs = batch.iter().flatten();
             let (keys, values) = (pairs.clone().map(|pair| &pair[0]), pairs.map(|pair| &pair[1]));
             Some(MapSpec { key_type: common_type(keys)?, value_type: common_type(values)? })
         };
-        let map = find_or_create(file, at, types, found)?;
+        let map = find_or_create(file, map_location, new_map_types, found)?;
         while !batch.is_empty() {
             let mut pairs = Vec::with_capacity(batch.len());
             let read = batch.into_iter().try_for_each(|pair| {
-                pairs.push(json_values(at, &map, &pair?)?);
+                pairs.push(json_values(map_location, &map, &pair?)?);
                 Ok(())
             });
             map.put_pairs(&pairs)?;
@@ -68,7 +75,7 @@ pub fn put_stdin_json_lines(at: &MapLocation, types: Option<MapSpec>) -> Result<
                 map.flush()?;
                 return read;
             }
-            batch = next_batch(at, &mut lines);
+            batch = next_batch(map_location, &mut lines);
         }
         Ok(())
     })

@@ -27,7 +27,7 @@ pub fn print(
     let limit = limit.map_or(usize::MAX, |limit| usize::try_from(limit).unwrap_or(usize::MAX));
     for pair in map.pairs(range)?.take(limit) {
         let (key, value) = pair?;
-        out.line(style.pair(&key, &value))?;
+        out.line(style.format_pair(&key, &value))?;
     }
     Ok(())
 }
@@ -45,8 +45,8 @@ impl<'a> PairFormatter<'a> {
     }
 
     /// A value.
-    pub fn value(&self, value: &Value) -> String {
-        let text = |reference: &Reference| self.references.quoted_text(reference);
+    pub fn format_value(&self, value: &Value) -> String {
+        let text = |reference: &Reference| self.references.display_text(reference);
         if self.as_json { self.json(value).to_string() } else { value::text(value, &text) }
     }
 
@@ -55,10 +55,10 @@ impl<'a> PairFormatter<'a> {
     }
 
     /// A pair.
-    pub fn pair(&self, key: &Value, value: &Value) -> String {
+    pub fn format_pair(&self, key: &Value, value: &Value) -> String {
         match self.as_json {
             true => json!({ "key": self.json(key), "value": self.json(value) }).to_string(),
-            false => format!("{}: {}", self.value(key), self.value(value)),
+            false => format!("{}: {}", self.format_value(key), self.format_value(value)),
         }
     }
 
@@ -66,7 +66,7 @@ impl<'a> PairFormatter<'a> {
     pub fn format_removed_key(&self, key: &Value) -> String {
         match self.as_json {
             true => json!({ "key": self.json(key), "removed": true }).to_string(),
-            false => format!("{} removed", self.value(key)),
+            false => format!("{} removed", self.format_value(key)),
         }
     }
 }

@@ -36,12 +36,12 @@ pub fn record_missing_source(source: &MissingSource) {
 }
 
 /// Says nothing of what was noted: the command shows it itself.
-pub fn discard_missing_sources() {
+pub fn discard_recorded_missing_sources() {
     drop(take());
 }
 
 /// Says on standard error which sources are not there. With some, it is a finding.
-pub fn print_recorded_missing_sources() -> CommandOutcome {
+pub fn eprint_recorded_missing_sources() -> CommandOutcome {
     let met = take();
     met.shown.iter().for_each(eprint_prefixed);
     let more = met.known.len() - met.shown.len();

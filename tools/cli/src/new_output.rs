@@ -125,7 +125,7 @@ impl NewOutput {
                 place.unwrap_or_else(|| Location::Path(file.temp_path().to_owned()))
             }
             #[cfg(feature = "kv")]
-            Unfinished::Folder(folder) => open::key_value_store_in(folder.temp_path())?,
+            Unfinished::Folder(folder) => open::key_value_location_of_folder(folder.temp_path())?,
             #[cfg(feature = "remote")]
             Unfinished::Upload(upload) => Location::Path(upload.local_path()),
             #[cfg(feature = "hsds")]
@@ -197,7 +197,7 @@ fn upload_for(_: &Location, _: ForceArgs) -> Result<Option<Unfinished>> {
 #[cfg(feature = "hsds")]
 fn domain_at(location: &Location) -> Result<Option<Unfinished>> {
     let is_domain = open::is_hsds_location(location)?;
-    Ok(is_domain.then(|| Unfinished::Domain(DraftDomain::new(location))))
+    Ok(is_domain.then(|| Unfinished::Domain(DraftDomain::prepare_with_signal_cleanup(location))))
 }
 
 #[cfg(not(feature = "hsds"))]

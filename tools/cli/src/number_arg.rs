@@ -7,13 +7,13 @@ use std::str::FromStr;
 pub enum NumberArgError {
     /// Not a whole number, or too small.
     #[error("this is not a whole number of {low} or more")]
-    NotAtLeast {
+    NotIntegerAtLeast {
         /// The smallest number.
         low: u64,
     },
     /// Not a whole number, or too small or large.
     #[error("this is not a whole number from {low} to {high}")]
-    NotWithin {
+    NotIntegerWithin {
         /// The smallest number.
         low: u64,
         /// The largest number.
@@ -39,17 +39,17 @@ pub enum NumberArgError {
 /// A whole number of `LOW` or more.
 ///
 /// # Errors
-/// [`NumberArgError::NotAtLeast`].
+/// [`NumberArgError::NotIntegerAtLeast`].
 pub fn at_least<const LOW: u64, T: FromStr>(text: &str) -> Result<T, NumberArgError> {
-    in_range(text, LOW, u64::MAX).ok_or(NumberArgError::NotAtLeast { low: LOW })
+    in_range(text, LOW, u64::MAX).ok_or(NumberArgError::NotIntegerAtLeast { low: LOW })
 }
 
 /// A whole number from `LOW` to `HIGH`.
 ///
 /// # Errors
-/// [`NumberArgError::NotWithin`].
+/// [`NumberArgError::NotIntegerWithin`].
 pub fn within<const LOW: u64, const HIGH: u64, T: FromStr>(text: &str) -> Result<T, NumberArgError> {
-    in_range(text, LOW, HIGH).ok_or(NumberArgError::NotWithin { low: LOW, high: HIGH })
+    in_range(text, LOW, HIGH).ok_or(NumberArgError::NotIntegerWithin { low: LOW, high: HIGH })
 }
 
 fn in_range<T: FromStr>(text: &str, low: u64, high: u64) -> Option<T> {
@@ -112,7 +112,7 @@ const BYTE_UNITS: [(&str, u64); 13] = [
 ///
 /// # Errors
 /// [`NumberArgError::NotByteCount`].
-pub fn bytes(text: &str) -> Result<u64, NumberArgError> {
+pub fn byte_count(text: &str) -> Result<u64, NumberArgError> {
     let lower = text.trim().to_ascii_lowercase();
     let unit = BYTE_UNITS.iter().find_map(|(unit, size)| Some((lower.strip_suffix(unit)?, *size)));
     let (number, size) = unit.unwrap_or((&lower, 1));
@@ -131,10 +131,10 @@ pub fn bytes(text: &str) -> Result<u64, NumberArgError> {
 /// As [`bytes`], from `LOW` to `HIGH`.
 ///
 /// # Errors
-/// [`NumberArgError::NotByteCount`], [`NumberArgError::NotWithin`].
-pub fn bytes_within<const LOW: u64, const HIGH: u64>(text: &str) -> Result<u64, NumberArgError> {
-    let found = bytes(text)?;
-    (LOW..=HIGH).contains(&found).then_some(found).ok_or(NumberArgError::NotWithin { low: LOW, high: HIGH })
+/// [`NumberArgError::NotByteCount`], [`NumberArgError::NotIntegerWithin`].
+pub fn byte_count_within<const LOW: u64, const HIGH: u64>(text: &str) -> Result<u64, NumberArgError> {
+    let found = byte_count(text)?;
+    (LOW..=HIGH).contains(&found).then_some(found).ok_or(NumberArgError::NotIntegerWithin { low: LOW, high: HIGH })
 }
 
 #[cfg(test)]
@@ -144,12 +144,15 @@ mod tests {
     #[test]
     fn bytes_have_units() {
         let all = [("4096", 4096), ("64KiB", 64 << 10), ("1.5 GiB", 3 << 29), ("2GB", 2_000_000_000), ("1k", 1024)];
-        all.into_iter().for_each(|(text, size)| assert_eq!(bytes(text), Ok(size), "{text}"));
-        assert_eq!(bytes_within::<512, 4096>("4KiB"), Ok(4096));
-        assert_eq!(bytes_within::<512, 4096>("4kb"), Ok(4000));
-        assert_eq!(bytes_within::<512, 4096>("5KiB"), Err(NumberArgError::NotWithin { low: 512, high: 4096 }));
+        all.into_iter().for_each(|(text, size)| assert_eq!(byte_count(text), Ok(size), "{text}"));
+        assert_eq!(byte_count_within::<512, 4096>("4KiB"), Ok(4096));
+        assert_eq!(byte_count_within::<512, 4096>("4kb"), Ok(4000));
+        assert_eq!(
+            byte_count_within::<512, 4096>("5KiB"),
+            Err(NumberArgError::NotIntegerWithin { low: 512, high: 4096 })
+        );
         for text in ["", "x", "1.5", "-1", "GiB", "1e9", "20000000T", "1..5M", ".5M", "inf", "nanM"] {
-            assert_eq!(bytes(text), Err(NumberArgError::NotByteCount), "{text}");
+            assert_eq!(byte_count(text), Err(NumberArgError::NotByteCount), "{text}");
         }
     }
 
@@ -159,7 +162,7 @@ mod tests {
         assert_eq!(at_least::<1, u64>("0").unwrap_err().to_string(), "this is not a whole number of 1 or more");
         assert_eq!(within::<0, 9, u32>("9"), Ok(9));
         assert_eq!(within::<0, 9, u32>("x").unwrap_err().to_string(), "this is not a whole number from 0 to 9");
-        assert_eq!(within::<1, 65535, u16>("65536"), Err(NumberArgError::NotWithin { low: 1, high: 65535 }));
+        assert_eq!(within::<1, 65535, u16>("65536"), Err(NumberArgError::NotIntegerWithin { low: 1, high: 65535 }));
         assert_eq!(integer("-5"), Ok(-5));
         assert_eq!(positive("0.5"), Ok(0.5));
         assert!(["0", "-1", "nan", "inf", ""].into_iter().all(|text| positive(text).is_err()));

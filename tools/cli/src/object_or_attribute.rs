@@ -42,7 +42,7 @@ fn is_not_found(error: &Error) -> bool {
 ///
 /// # Errors
 /// If it cannot be read.
-pub fn attribute(object: &Object, name: &str) -> Result<Option<Attribute>> {
+pub fn find_maybe_escaped_attribute(object: &Object, name: &str) -> Result<Option<Attribute>> {
     match (attribute_of_bytes(object, name.as_bytes())?, escaped_path::unescape_if_escaped(name)) {
         (None, Some(name)) => attribute_of_bytes(object, &name),
         (found, _) => Ok(found),
@@ -67,7 +67,7 @@ fn attribute_of_bytes(object: &Object, name: &[u8]) -> Result<Option<Attribute>>
 ///
 /// # Errors
 /// If there is none, or the file cannot be changed.
-pub fn remove_attribute(object: &Object, name: &str) -> Result<()> {
+pub fn remove_maybe_escaped_attribute(object: &Object, name: &str) -> Result<()> {
     let escaped = if attribute_of_bytes(object, name.as_bytes())?.is_none() {
         escaped_path::unescape_if_escaped(name)
     } else {

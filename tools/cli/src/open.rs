@@ -10,7 +10,7 @@ use h5live_native::NativeConnector;
 use crate::error::{Error, Result};
 use crate::missing_sources;
 use crate::model::{AllocationLimit, Capabilities, Connector, ResolvedLocation};
-use crate::number_arg::bytes;
+use crate::number_arg::byte_count;
 use crate::value::Value;
 
 /// The name of the connector of files with a log.
@@ -22,7 +22,7 @@ const LOG: &str = "log";
 pub struct OpenArgs {
     /// Most bytes that are allocated at once for what a file says, such as 2GiB; by default a quarter of the machine's memory,
     /// and 256 MiB at least. Larger elements and chunks with filters are errors
-    #[arg(long, global = true, value_name = "SIZE", value_parser = bytes)]
+    #[arg(long, global = true, value_name = "SIZE", value_parser = byte_count)]
     max_allocation: Option<u64>,
     /// An option of every store that is opened, as in the URL STORE:FILE?NAME=VALUE; `h5live stores` lists them. May be
     /// given several times
@@ -60,7 +60,7 @@ fn links(text: &str) -> Result<LinkedFilePolicy, String> {
 static ARGS: OnceLock<OpenArgs> = OnceLock::new();
 
 /// Sets how files are opened from now on.
-pub fn set_args(args: OpenArgs) {
+pub fn set_args_once(args: OpenArgs) {
     let _ = ARGS.set(args);
 }
 
@@ -147,7 +147,7 @@ pub fn new_store_capabilities(location: &Location) -> Result<Capabilities> {
 ///
 /// # Errors
 /// As [`native_file_path`].
-pub fn has_own_check(location: &Location) -> Result<bool> {
+pub fn is_checkable_non_file(location: &Location) -> Result<bool> {
     let at = resolve(location)?;
     Ok(at.file_path().is_none() && at.connector().maintenance().is_some())
 }
@@ -191,7 +191,7 @@ pub fn folder_of_key_value_store(location: &Location) -> Result<Option<PathBuf>>
 /// # Errors
 /// [`Error::Io`] if the name of the folder cannot be part of a location.
 #[cfg(feature = "kv")]
-pub fn key_value_store_in(folder: &Path) -> Result<Location> {
+pub fn key_value_location_of_folder(folder: &Path) -> Result<Location> {
     let text = folder.to_str().ok_or_else(|| Error::Io {
         path: folder.to_owned(),
         source: std::io::Error::new(std::io::ErrorKind::InvalidInput, "its name is not UTF-8"),

@@ -90,7 +90,7 @@ impl RmCommand {
         }
         match object_or_attribute::parse_and_find_object(file, path)? {
             ObjectOrAttribute::AttributeName(object, name)
-                if object_or_attribute::attribute(&object, &name)?.is_none() =>
+                if object_or_attribute::find_maybe_escaped_attribute(&object, &name)?.is_none() =>
             {
                 let source = h5live::model::Error::NotFound(name.into());
                 Err(Error::Store { file: self.file.to_string().into(), path: path.to_owned(), source })
@@ -105,7 +105,7 @@ impl RmCommand {
             Err(error) if error.is_not_found_in_file() && path.contains('@') || path.contains("/@") => {
                 match object_or_attribute::parse_and_find_object(file, path) {
                     Ok(ObjectOrAttribute::AttributeName(object, name)) => {
-                        object_or_attribute::remove_attribute(&object, &name)
+                        object_or_attribute::remove_maybe_escaped_attribute(&object, &name)
                     }
                     _ => Err(error.into()),
                 }

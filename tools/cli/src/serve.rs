@@ -9,7 +9,7 @@ use h5live::Location;
 use h5live_serve::{Config, LogFormat, Server, StartError, Users};
 
 use crate::error::{CommandOutcome, Error, Result};
-use crate::number_arg::bytes;
+use crate::number_arg::byte_count;
 use crate::output::StdoutWriter;
 
 /// The variable with a token, so that it is not in the list of processes.
@@ -52,7 +52,7 @@ pub struct ServeCommand {
     #[command(flatten)]
     tls: TlsArgs,
     /// Most bytes of one answer
-    #[arg(long, default_value = "256MiB", value_name = "SIZE", value_parser = bytes)]
+    #[arg(long, default_value = "256MiB", value_name = "SIZE", value_parser = byte_count)]
     max_answer: u64,
     /// Print a line for each request
     #[arg(long, value_enum, value_name = "FORM")]

@@ -89,7 +89,7 @@ impl SetCommand {
     }
 
     fn attribute(&self, file: &File, object: &Object, name: &str, json: &Json) -> Result<()> {
-        let old = object_or_attribute::attribute(object, name)?;
+        let old = object_or_attribute::find_maybe_escaped_attribute(object, name)?;
         let datatype = match (&self.datatype, &old) {
             (Some(DatatypeFromText(datatype)), _) => datatype.clone(),
             (None, Some(old)) => old.datatype().clone(),

@@ -53,7 +53,7 @@ impl WaitArgs {
         self.wait.is_some()
     }
 
-    /// Finds something, which is called `path`, in a file that is followed if a process writes it; waits for both, if that
+    /// Finds something, which is called `shown_path`, in a file that is followed if a process writes it; waits for both, if that
     /// was asked for. `None`, if the user interrupts it.
     ///
     /// # Errors
@@ -61,7 +61,7 @@ impl WaitArgs {
     pub fn open_and_find_waiting<T>(
         self,
         location: &Location,
-        path: &str,
+        shown_path: &str,
         interrupted: &AtomicBool,
         options: Options,
         find: &dyn Fn(&File) -> Result<T>,
@@ -93,7 +93,7 @@ impl WaitArgs {
                 return Ok(None);
             }
             let (place, awaited) = match waiter.awaited_change() {
-                AwaitedChange::ObjectCreated => (format!("{location}: {path}"), WaitTarget::ObjectCreation),
+                AwaitedChange::ObjectCreated => (format!("{location}: {shown_path}"), WaitTarget::ObjectCreation),
                 AwaitedChange::FileReleased => (location.to_string(), WaitTarget::FileRelease),
                 _ => (location.to_string(), WaitTarget::FileCreation),
             };

@@ -31,7 +31,7 @@ impl RecordObserver for Screen {
         println!("note: {notice}");
     }
 
-    fn row_refused(&mut self, row: &RefusedRow) {
+    fn row_skipped_or_rejected(&mut self, row: &RefusedRow) {
         println!("left out: {row}");
     }
 }

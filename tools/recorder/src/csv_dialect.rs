@@ -32,7 +32,7 @@ impl Default for CsvOptions {
             may_have_header: true,
             skipped_lines: None,
             forces_decimal_comma: false,
-            quote_escape: QuoteEscape::ByDelimiter,
+            quote_escape: QuoteEscape::DependsOnDelimiter,
         }
     }
 }
@@ -42,7 +42,7 @@ impl Default for CsvOptions {
 pub enum QuoteEscape {
     /// Behind a backslash between blanks, as in the logs of web servers.
     #[default]
-    ByDelimiter,
+    DependsOnDelimiter,
     /// Twice only.
     Doubled,
     /// Behind this byte.
@@ -55,7 +55,7 @@ pub struct CsvDialect {
     /// The byte between fields; [`BLANKS`] for any number of blanks.
     pub delimiter: u8,
     /// Lines before the header, which belong to none of the rows.
-    pub preamble_lines: usize,
+    pub preamble_lines_after_comments: usize,
     /// Whether the first line behind them has the names of the columns.
     pub has_header: bool,
     /// How fractions are written.
@@ -104,11 +104,11 @@ impl CsvDialect {
         };
         let has_header = options.may_have_header && !begins_with_a_row(table, delimiter);
         let escape = match options.quote_escape {
-            QuoteEscape::ByDelimiter if delimiter == BLANKS_DELIMITER => Some(b'\\'),
-            QuoteEscape::ByDelimiter | QuoteEscape::Doubled => None,
+            QuoteEscape::DependsOnDelimiter if delimiter == BLANKS_DELIMITER => Some(b'\\'),
+            QuoteEscape::DependsOnDelimiter | QuoteEscape::Doubled => None,
             QuoteEscape::EscapeByte(byte) => Some(byte),
         };
-        CsvDialect { delimiter, preamble_lines, has_header, decimals, escape }
+        CsvDialect { delimiter, preamble_lines_after_comments: preamble_lines, has_header, decimals, escape }
     }
 }
 
@@ -238,7 +238,7 @@ mod tests {
         may_have_header: true,
         skipped_lines: None,
         forces_decimal_comma: false,
-        quote_escape: QuoteEscape::ByDelimiter,
+        quote_escape: QuoteEscape::DependsOnDelimiter,
     };
 
     fn sniffed(text: &str) -> CsvDialect {
@@ -267,7 +267,7 @@ mod tests {
 
     #[test]
     fn a_preamble_ends_at_the_header_of_the_table() {
-        let preamble = |text| sniffed(text).preamble_lines;
+        let preamble = |text| sniffed(text).preamble_lines_after_comments;
         assert_eq!(preamble("Model,DPO\nInterval,4e-9,s\n\nTIME,CH1\n0,1\n1,2\n"), 3);
         assert_eq!(preamble("Model,DPO\nInterval,4e-9\nTIME,CH1\n0,1\n1,\n"), 2);
         assert_eq!(preamble("Station: Berlin\ntime,t,note\n1,2,a\n2,3,b\n"), 1);

@@ -40,7 +40,7 @@ pub fn read_csv_rows(
     let mut preamble = comments.concat();
     let dialect = CsvDialect::sniff(&[&header, input.buffered()].concat(), &options);
     let mut input = header.chain(input);
-    for _ in 0..dialect.preamble_lines {
+    for _ in 0..dialect.preamble_lines_after_comments {
         input.by_ref().take(MAX_PREAMBLE_BYTES as u64).read_until(b'\n', &mut preamble)?;
     }
     let listens = preamble.is_empty() || out.send_preamble(text_of(preamble));
@@ -108,7 +108,7 @@ fn read_rows(dialect: CsvDialect, input: impl BufRead, out: &mut InputEventSende
             let (names, unused_names) = names_of_row(names);
             let listens = out.send_columns(InputColumns {
                 names,
-                unused_names,
+                header_names_left_out: unused_names,
                 header: first.text,
                 doubt,
                 ..InputColumns::default()
@@ -145,7 +145,7 @@ fn without_trailing_separator(mut fields: ByteRecord, columns: usize) -> ByteRec
 fn names(header: &ByteRecord) -> Result<Vec<String>, InputError> {
     let (mut names, mut taken) = (Vec::new(), HashSet::new());
     for (i, name) in header.iter().enumerate() {
-        let name = std::str::from_utf8(name).map_err(InputError::Header)?.trim().to_owned();
+        let name = std::str::from_utf8(name).map_err(InputError::HeaderNotUtf8)?.trim().to_owned();
         let name = if name.is_empty() { format!("c{i}") } else { name };
         let free = |name: &String| !taken.contains(name);
         let numbered = (2u64..).map(|n| format!("{name}_{n}"));
@@ -164,7 +164,7 @@ fn header_doubt(header: &ByteRecord) -> Option<HeaderDoubt> {
     let names = header.iter().map(|name| String::from_utf8_lossy(name).trim().to_owned());
     let names: Vec<_> = names.filter(|name| !name.is_empty()).collect();
     if let Some(number) = names.iter().find(|name| csv_dialect::is_number(name)) {
-        return Some(HeaderDoubt::Number(number.clone()));
+        return Some(HeaderDoubt::NumericName(number.clone()));
     }
     let mut before = HashSet::new();
     let twice = names.iter().find(|name| !before.insert(*name));
@@ -176,7 +176,7 @@ fn cells(record: &ByteRecord, decimals: &mut DecimalStyle) -> Result<Vec<InputCe
     let cell = |(column, bytes): (usize, &[u8])| match std::str::from_utf8(bytes) {
         Ok("") => Ok(InputCell::Empty),
         Ok(text) => Ok(cell(text, decimals)),
-        Err(source) => Err(RowError::Utf8 { column: column + 1, source }),
+        Err(source) => Err(RowError::NotUtf8 { column: column + 1, source }),
     };
     record.iter().enumerate().map(cell).collect()
 }

@@ -20,7 +20,7 @@ pub enum InputError {
     #[error(
         "the names of the columns are not UTF-8 ({0}); convert the input first, as with `iconv -f latin1 -t utf-8`"
     )]
-    Header(std::str::Utf8Error),
+    HeaderNotUtf8(std::str::Utf8Error),
     /// A quote in the names of the columns is not closed.
     #[error("a quote in the line with the names of the columns is not closed")]
     UnclosedHeaderQuote,
@@ -30,13 +30,13 @@ pub enum InputError {
 #[derive(Debug)]
 pub struct InputRow {
     /// Rows before it, and one.
-    pub number: u64,
+    pub row_number: u64,
     /// Its cells in the order of the columns, or why they cannot be told. The caller checks their number.
     pub cells: Result<Vec<InputCell>, RowError>,
     /// Values with names that the first row does not have, if these are kept.
     pub new_keys: Vec<(String, InputCell)>,
     /// The row as it came in, if that was asked for.
-    pub text: Vec<u8>,
+    pub raw_text_if_kept: Vec<u8>,
 }
 
 /// The columns of the input.
@@ -45,7 +45,7 @@ pub struct InputColumns {
     /// The names.
     pub names: Vec<String>,
     /// The names of a header whose rows have no columns in the dataset.
-    pub unused_names: Vec<String>,
+    pub header_names_left_out: Vec<String>,
     /// The header line as it came in.
     pub header: Vec<u8>,
     /// When the first row came in, if it had to wait until it was clear how rows are written.
@@ -63,7 +63,7 @@ pub struct InputColumns {
 pub enum HeaderDoubt {
     /// A name is a number.
     #[error("{0:?} is a number; --no-header makes the line a row")]
-    Number(String),
+    NumericName(String),
     /// A name is there twice.
     #[error("{0:?} is there twice; --no-header makes the line a row")]
     RepeatedName(String),
@@ -124,8 +124,8 @@ impl<'a> InputEventSender<'a> {
     }
 
     /// Notes when the first row came in.
-    pub fn set_first_row_time(&mut self, begun: Option<Instant>) {
-        self.begun = begun;
+    pub fn set_first_row_time(&mut self, first_row_time: Option<Instant>) {
+        self.begun = first_row_time;
     }
 
     /// Hands on the names of the columns. Returns `false` if nobody listens any more.
@@ -155,7 +155,9 @@ impl<'a> InputEventSender<'a> {
             Ok((cells, new_keys)) => (Ok(cells), new_keys),
             Err(error) => (Err(error), Vec::new()),
         };
-        self.sender.send(InputEvent::Row(InputRow { number: self.rows, cells, new_keys, text })).is_ok()
+        self.sender
+            .send(InputEvent::Row(InputRow { row_number: self.rows, cells, new_keys, raw_text_if_kept: text }))
+            .is_ok()
     }
 
     /// Hands on a frame. Returns `false` if nobody listens any more.

@@ -45,14 +45,14 @@ impl InputCell {
     }
 
     /// The value of JSON that the cell stands for: a text that is JSON is what it says.
-    pub fn parse_as_json(&self) -> Json {
+    pub fn to_json(&self) -> Json {
         match self {
             InputCell::Empty => Json::Null,
             InputCell::DecimalComma(_, text) | InputCell::Untyped(text) | InputCell::Object(text) => {
                 serde_json::from_str(text.trim()).unwrap_or_else(|_| Json::from(&**text))
             }
             InputCell::Text(text) | InputCell::AmbiguousPoint(text) => Json::from(&**text),
-            InputCell::List(elements) => elements.iter().map(InputCell::parse_as_json).collect(),
+            InputCell::List(elements) => elements.iter().map(InputCell::to_json).collect(),
         }
     }
 

@@ -128,7 +128,7 @@ impl<'de> Visitor<'de> for ArrayVisitor<'_, '_> {
             let text = text.get();
             let listens = match serde_json::from_str(text) {
                 Ok(row) => self.rows.hand_on(row, || unmark_non_finite_in_json(on_one_line(text)), self.out),
-                Err(error) => self.out.send_row(Err(RowError::Json(json_fault(&error))), || {
+                Err(error) => self.out.send_row(Err(RowError::InvalidJson(json_fault(&error))), || {
                     unmark_non_finite_in_json(format!("{text}\n").into_bytes())
                 }),
             };
@@ -154,7 +154,7 @@ fn read_lines(input: impl BufRead, new_keys: NewKeyPolicy, out: &mut InputEventS
         let listens = match text {
             Ok((row, text)) => rows.hand_on(row, || unmark_non_finite_in_json(text), out),
             Err((error, text)) => {
-                out.send_row(Err(RowError::Json(json_fault(&error))), || unmark_non_finite_in_json(text))
+                out.send_row(Err(RowError::InvalidJson(json_fault(&error))), || unmark_non_finite_in_json(text))
             }
         };
         if !listens {

@@ -41,10 +41,10 @@ pub struct NewKeyDatasets {
 
 impl NewKeyDatasets {
     /// None yet, of a dataset at `row_dataset_path`.
-    pub fn new(row_dataset_path: &str, storage: RecordLayout) -> Self {
+    pub fn new(row_dataset_path: &str, layout: RecordLayout) -> Self {
         NewKeyDatasets {
             path: row_dataset_path.to_owned(),
-            storage,
+            storage: layout,
             inferred: HashMap::new(),
             rules: InferRules::default(),
             datasets: BTreeMap::new(),

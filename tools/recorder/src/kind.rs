@@ -104,7 +104,7 @@ pub enum CellError {
     },
     /// An array of a row of several dimensions is too long or too short.
     #[error("{} has {found} instead of {expected} elements", place_text(at))]
-    RowArrayLength {
+    RowArrayLengthMismatch {
         /// Where it is in the row: the numbers of elements, from 0.
         at: Vec<usize>,
         /// Its elements.

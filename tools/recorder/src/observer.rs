@@ -19,7 +19,7 @@ pub trait RecordObserver {
     fn row_accepted(&mut self) {}
 
     /// A row cannot be stored, and the recording goes on.
-    fn row_refused(&mut self, row: &RefusedRow) {
+    fn row_skipped_or_rejected(&mut self, row: &RefusedRow) {
         let _ = row;
     }
 }

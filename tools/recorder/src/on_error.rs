@@ -91,7 +91,7 @@ impl RefusedRowHandler {
     /// # Errors
     /// As [`RefusedRowHandler::handle_refused_row`].
     pub fn handle_unparsed_row(&mut self, row: InputRow, observer: &mut dyn RecordObserver) -> Result<()> {
-        let InputRow { number, cells, text, .. } = row;
+        let InputRow { row_number: number, cells, raw_text_if_kept: text, .. } = row;
         cells.map_or_else(|error| self.handle_refused_row(number, error, &text, observer), |_| Ok(()))
     }
 
@@ -112,7 +112,7 @@ impl RefusedRowHandler {
             return Err(refused.into());
         }
         self.count += 1;
-        observer.row_refused(&refused);
+        observer.row_skipped_or_rejected(&refused);
         match self.action.clone() {
             OnError::RejectTo(path) => self.keep(&path, text).map_err(|source| Error::RejectFile { path, source }),
             _ => Ok(()),

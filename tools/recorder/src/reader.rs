@@ -108,7 +108,7 @@ fn lines(mut input: impl BufRead, out: &mut InputEventSender<'_>) -> Result<(), 
         let line = bytes.strip_suffix(b"\n").unwrap_or(&bytes);
         let line = std::str::from_utf8(line.strip_suffix(b"\r").unwrap_or(line));
         let cells = line.map(|line| vec![InputCell::Text(line.to_owned())]);
-        listens = out.send_row(cells.map_err(|source| RowError::Utf8 { column: 1, source }), || bytes.clone());
+        listens = out.send_row(cells.map_err(|source| RowError::NotUtf8 { column: 1, source }), || bytes.clone());
         bytes.clear();
     }
     Ok(())
@@ -137,7 +137,7 @@ mod tests {
         may_have_header: true,
         skipped_lines: None,
         forces_decimal_comma: false,
-        quote_escape: QuoteEscape::ByDelimiter,
+        quote_escape: QuoteEscape::DependsOnDelimiter,
     };
 
     fn events(format: InputReaderFormat, input: &str) -> Vec<InputEvent> {
@@ -161,7 +161,7 @@ mod tests {
             InputEvent::Preamble(text) => format!("before: {text:?}"),
             InputEvent::Row(row) => match row.cells {
                 Ok(cells) => cells.iter().map(cell).collect::<Vec<_>>().join("|"),
-                Err(error) => format!("row {}: {error}", row.number),
+                Err(error) => format!("row {}: {error}", row.row_number),
             },
             InputEvent::Frame(bytes) => format!("{bytes:?}"),
             InputEvent::Failed(error) => format!("failed: {error}"),
@@ -359,7 +359,8 @@ mod tests {
     fn rows_are_handed_on_as_they_came_in() {
         let texts = |format, input| {
             let text = |event| match event {
-                InputEvent::Columns(InputColumns { header: text, .. }) | InputEvent::Row(InputRow { text, .. }) => text,
+                InputEvent::Columns(InputColumns { header: text, .. })
+                | InputEvent::Row(InputRow { raw_text_if_kept: text, .. }) => text,
                 _ => Vec::new(),
             };
             String::from_utf8(events(format, input).into_iter().flat_map(text).collect()).unwrap()
@@ -380,9 +381,11 @@ mod tests {
             spawn_input_reader(InputReaderFormat::Csv(CSV), false, 0, &b"a,b\n1,\xFF\n2,x\n"[..], Arc::default())
                 .into_iter()
                 .collect();
-        let InputEvent::Row(InputRow { number: 1, cells: Err(error), .. }) = &events[1] else { panic!("{events:?}") };
+        let InputEvent::Row(InputRow { row_number: 1, cells: Err(error), .. }) = &events[1] else {
+            panic!("{events:?}")
+        };
         assert!(error.to_string().starts_with("field 2 is not valid UTF-8: "), "{error}");
-        assert!(matches!(&events[2], InputEvent::Row(InputRow { number: 2, cells: Ok(_), .. })));
+        assert!(matches!(&events[2], InputEvent::Row(InputRow { row_number: 2, cells: Ok(_), .. })));
     }
 
     #[test]

@@ -318,7 +318,7 @@ impl RowType {
 
     /// The columns of a type of rows that is there, for an input that has as many columns without names, or with other names.
     /// `None` if rows of this type cannot be recorded.
-    pub fn by_position(datatype: &Datatype) -> Option<Self> {
+    pub fn for_unnamed(datatype: &Datatype) -> Option<Self> {
         let Datatype::Compound(compound) = datatype else {
             return RowType::of_single_values(datatype, &["0".to_owned()]);
         };
@@ -387,7 +387,7 @@ impl RowType {
     /// [`RowError`], with the cell that does not fit.
     pub fn row_value(&self, cells: &[InputCell], conversion: ConversionPolicy) -> Result<Value, RowError> {
         if cells.len() != self.fields {
-            return Err(RowError::FieldCount { found: cells.len(), expected: self.fields });
+            return Err(RowError::FieldCountMismatch { found: cells.len(), expected: self.fields });
         }
         let value = |(column, source): (&RecordColumn, &Option<usize>)| {
             let cell = source.and_then(|at| cells.get(at)).unwrap_or(&InputCell::Empty);
@@ -413,7 +413,7 @@ fn check_lengths(cell: &InputCell, dims: &[u32], at: &mut Vec<usize>) -> Result<
         };
     };
     if elements.len() as u64 != u64::from(*expected) {
-        return Err(CellError::RowArrayLength { at: at.clone(), found: elements.len(), expected: *expected });
+        return Err(CellError::RowArrayLengthMismatch { at: at.clone(), found: elements.len(), expected: *expected });
     }
     for (number, element) in elements.iter().enumerate().filter(|_| !inner.is_empty()) {
         at.push(number);

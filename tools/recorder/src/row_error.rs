@@ -9,7 +9,7 @@ use super::kind::CellError;
 pub enum RowError {
     /// The row has more or fewer cells than the table has columns.
     #[error("{} instead of {expected}", counted(*found, "field"))]
-    FieldCount {
+    FieldCountMismatch {
         /// Cells of the row.
         found: usize,
         /// Columns of the table.
@@ -23,7 +23,7 @@ pub enum RowError {
     },
     /// A cell is no text.
     #[error("field {column} is not valid UTF-8: {source}")]
-    Utf8 {
+    NotUtf8 {
         /// Fields before it, and one.
         column: usize,
         /// Where it is not.
@@ -31,7 +31,7 @@ pub enum RowError {
     },
     /// It is no JSON.
     #[error("not valid JSON: {0}")]
-    Json(String),
+    InvalidJson(String),
     /// The array of rows cannot be read from here on.
     #[error("{0}; the rest of the array cannot be read")]
     RestOfJsonArrayUnreadable(String),

@@ -77,7 +77,7 @@ impl Default for RowSinkReport {
         RowSinkReport {
             flushed_rows: 0,
             dataset_row_growth: 0,
-            no_rows_outcome: Some(NoRowsDatasetOutcome::NotMade),
+            no_rows_outcome: Some(NoRowsDatasetOutcome::NotOpened),
             final_flush: Ok(()),
         }
     }
@@ -87,7 +87,7 @@ impl Default for RowSinkReport {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NoRowsDatasetOutcome {
     /// The recording did not come to the point of making it.
-    NotMade,
+    NotOpened,
     /// It had been made for the recording, and was removed.
     Removed,
     /// It is there, because it was there before or others have put rows into it.
@@ -104,7 +104,7 @@ impl RowSink {
         target: RecordTarget,
         path: &str,
         row_bytes: usize,
-        layout: RecordLayout,
+        key_dataset_layout: RecordLayout,
         flush: FlushPolicy,
     ) -> Result<Self> {
         let RecordTarget { dataset, created_paths: made } = target;
@@ -122,7 +122,7 @@ impl RowSink {
             rows: 0,
             flushed: 0,
             first_row,
-            keys: NewKeyDatasets::new(path, layout),
+            keys: NewKeyDatasets::new(path, key_dataset_layout),
         })
     }
 
@@ -137,7 +137,7 @@ impl RowSink {
     /// # Errors
     /// [`Error::File`](super::error::Error::File) or [`Error::Dataset`](super::error::Error::Dataset) if a dataset
     /// cannot be made or takes no such values.
-    pub fn stage_new_keys(
+    pub fn open_and_stage_new_keys(
         &mut self,
         values: &[(String, InputCell)],
         conversion: ConversionPolicy,
@@ -259,7 +259,7 @@ impl RowSink {
     }
 
     /// Flushes what is there. What was made for the recording is removed again if no row came in.
-    pub fn end(mut self) -> RowSinkReport {
+    pub fn flush_or_remove_empty(mut self) -> RowSinkReport {
         if self.rows == 0 && self.remove_made() {
             return RowSinkReport {
                 flushed_rows: 0,

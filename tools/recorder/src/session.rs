@@ -143,7 +143,7 @@ impl<'a> RecordSession<'a> {
             found => found?,
         };
         let table = if self.columns.is_numbered {
-            let table = target::row_type_by_position(&found)?;
+            let table = target::row_type_for_unnamed(&found)?;
             table.map(|table| self.by_position(table)).transpose()?
         } else {
             target::row_type_for_names(&found, &self.columns.names)?
@@ -197,7 +197,9 @@ impl<'a> RecordSession<'a> {
                 self.preamble = Some(text);
                 Ok(())
             }
-            InputEvent::Row(InputRow { number, cells: Err(error), text, .. }) if self.refused.stops_at_first() => {
+            InputEvent::Row(InputRow { row_number: number, cells: Err(error), raw_text_if_kept: text, .. })
+                if self.refused.stops_at_first() =>
+            {
                 self.refused.handle_refused_row(number, error, &text, self.observer)
             }
             InputEvent::Row(row) if self.table.is_none() => {
@@ -231,8 +233,9 @@ impl<'a> RecordSession<'a> {
     fn take_columns(&mut self, columns: InputColumns) -> Result<()> {
         self.columns = columns;
         self.refused.set_header(self.columns.header.clone());
-        if !self.columns.unused_names.is_empty() {
-            self.observer.notice(&RecordNotice::HeaderNamesLeftOut(std::mem::take(&mut self.columns.unused_names)));
+        if !self.columns.header_names_left_out.is_empty() {
+            self.observer
+                .notice(&RecordNotice::HeaderNamesLeftOut(std::mem::take(&mut self.columns.header_names_left_out)));
         }
         if let Some(doubt) = self.columns.doubt.clone()
             && self.known_columns()?.is_none()
@@ -305,12 +308,14 @@ impl<'a> RecordSession<'a> {
         let cells: Vec<&[InputCell]> = cells.collect();
         if cells.is_empty() {
             // None of them says what the columns hold.
-            let reason = |cells: Vec<InputCell>| RowError::FieldCount { found: cells.len(), expected };
+            let reason = |cells: Vec<InputCell>| RowError::FieldCountMismatch { found: cells.len(), expected };
             self.since = None;
-            return waiting.into_iter().try_for_each(|InputRow { number, cells, text, .. }| {
-                let source = cells.map_or_else(|error| error, reason);
-                self.refused.handle_refused_row(number, source, &text, self.observer)
-            });
+            return waiting.into_iter().try_for_each(
+                |InputRow { row_number: number, cells, raw_text_if_kept: text, .. }| {
+                    let source = cells.map_or_else(|error| error, reason);
+                    self.refused.handle_refused_row(number, source, &text, self.observer)
+                },
+            );
         }
         self.check_given_columns()?;
         let empty = self.options.integer_for_empty.map(|value| value.to_string());
@@ -390,7 +395,7 @@ impl<'a> RecordSession<'a> {
             // The cells of a shorter row may belong to other columns.
             let is_whole = |cells: &&Vec<InputCell>| cells.len() == inferred.len();
             let cell = |row: &InputRow| row.cells.as_ref().ok().filter(is_whole)?.get(at).cloned();
-            let cells: Vec<_> = rows.iter().filter_map(|row| Some((row.number, cell(row)?))).collect();
+            let cells: Vec<_> = rows.iter().filter_map(|row| Some((row.row_number, cell(row)?))).collect();
             if is_given {
                 continue;
             }
@@ -422,12 +427,12 @@ impl<'a> RecordSession<'a> {
         };
         let is_open = self.columns.may_have_new_keys && self.options.new_keys == NewKeyPolicy::ErrorAfterFirstRows;
         let row = if is_open { with_columns(row, &self.columns.names) } else { row };
-        let InputRow { number, cells, new_keys, text } = row;
+        let InputRow { row_number: number, cells, new_keys, raw_text_if_kept: text } = row;
         let fit = self.options.conversion;
         let mut value = cells.and_then(|cells| table.row_value(&cells, fit));
         if value.is_ok()
             && !new_keys.is_empty()
-            && let Err(error) = sink.stage_new_keys(&new_keys, fit)?
+            && let Err(error) = sink.open_and_stage_new_keys(&new_keys, fit)?
         {
             value = Err(error);
         }
@@ -456,10 +461,10 @@ impl<'a> RecordSession<'a> {
     }
 
     /// Stores what still waits.
-    pub fn end(mut self, ended: Result<()>) -> RecordingResult {
+    pub fn end(mut self, outcome_so_far: Result<()>) -> RecordingResult {
         let begun = if self.sample.is_empty() { Ok(()) } else { self.begin(false) };
         let stored = self.sink.as_ref().map_or(0, RowSink::pushed_rows);
-        let sink = self.sink.take().map(RowSink::end).unwrap_or_default();
+        let sink = self.sink.take().map(RowSink::flush_or_remove_empty).unwrap_or_default();
         let RowSinkReport {
             flushed_rows: flushed,
             dataset_row_growth: appended,
@@ -474,6 +479,6 @@ impl<'a> RecordSession<'a> {
             no_rows_outcome: unused,
         };
         // Rows that waited came before the one at which reading stopped.
-        RecordingResult { summary, outcome: begun.and(ended).and(flush) }
+        RecordingResult { summary, outcome: begun.and(outcome_so_far).and(flush) }
     }
 }

@@ -179,8 +179,8 @@ fn enum_value(datatype: &Datatype, of: &EnumType, cell: &InputCell) -> Result<Va
 fn from_json_value(datatype: &Datatype, cell: &InputCell, empty: Option<&str>) -> Result<Value, CellError> {
     let empty = empty.filter(|_| matches!(datatype, Datatype::Integer(_) | Datatype::Bitfield(_)));
     let json = match (cell, empty) {
-        (InputCell::Empty, Some(text)) => InputCell::Untyped(text.to_owned()).parse_as_json(),
-        _ => cell.parse_as_json(),
+        (InputCell::Empty, Some(text)) => InputCell::Untyped(text.to_owned()).to_json(),
+        _ => cell.to_json(),
     };
     from_json::value_from_json(datatype, &json, &|_, _| None).map_err(|_| other(datatype, cell))
 }

@@ -68,7 +68,7 @@ pub fn open_or_create(
     datatype: &Datatype,
     row_dims: &[u64],
     time_columns: &[String],
-    storage: RecordLayout,
+    layout: RecordLayout,
 ) -> Result<RecordTarget> {
     // Others that have joined a log may make the dataset, or a group on the way to it, at the same time.
     let mut most_missing = usize::MAX;
@@ -80,7 +80,7 @@ pub fn open_or_create(
             }
         }
         let made = missing_paths(file, path)?;
-        match create(file, path, datatype, row_dims, storage) {
+        match create(file, path, datatype, row_dims, layout) {
             Ok(dataset) => {
                 for column in time_columns {
                     let units = Datatype::fixed_string(TIME_UNITS.len() as u32, CharacterSet::Ascii);
@@ -176,11 +176,11 @@ pub fn row_nesting_depth(dataset: &Dataset) -> Result<usize> {
 ///
 /// # Errors
 /// [`Error::File`].
-pub fn row_type_by_position(dataset: &Dataset) -> Result<Option<RowType>> {
+pub fn row_type_for_unnamed(dataset: &Dataset) -> Result<Option<RowType>> {
     if let Some(row_dims) = row_dims(dataset)? {
         return Ok(RowType::of_array_rows(&plain_type(dataset)?, &row_dims, &[VALUE_COLUMN_NAME.to_owned()]));
     }
-    let Some(table) = RowType::by_position(&plain_type(dataset)?) else { return Ok(None) };
+    let Some(table) = RowType::for_unnamed(&plain_type(dataset)?) else { return Ok(None) };
     Ok(Some(table.with_times(|column| is_time_column(dataset, column))))
 }
 

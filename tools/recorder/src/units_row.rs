@@ -26,7 +26,7 @@ pub enum UnitsRow {
 /// have numbers or times. Columns of texts are told by `is_text`.
 pub fn find_in_first_row(rows: &[InputRow], columns: usize, is_text: impl Fn(usize) -> bool) -> UnitsRow {
     let mut rows = rows.iter();
-    let first = rows.next().filter(|row| row.number == 1).and_then(|row| row.cells.as_deref().ok());
+    let first = rows.next().filter(|row| row.row_number == 1).and_then(|row| row.cells.as_deref().ok());
     let Some(first) = first.filter(|cells| cells.len() == columns) else { return UnitsRow::Absent };
     let units: Vec<_> = first.iter().map(|cell| cell.text().map(|text| text.trim().to_owned())).collect();
     let is_unit = |(at, unit): (usize, &Option<String>)| {
@@ -60,10 +60,10 @@ mod tests {
             text => InputCell::Untyped(text.to_owned()),
         };
         let row = |(number, cells): (u64, &&[&str])| InputRow {
-            number,
+            row_number: number,
             cells: Ok(cells.iter().map(cell).collect()),
             new_keys: Vec::new(),
-            text: Vec::new(),
+            raw_text_if_kept: Vec::new(),
         };
         find_in_first_row(&(1..).zip(rows).map(row).collect::<Vec<_>>(), rows[0].len(), |at| at == 9)
     }

@@ -44,7 +44,7 @@ impl RecordObserver for Notes {
         }
     }
 
-    fn row_refused(&mut self, row: &RefusedRow) {
+    fn row_skipped_or_rejected(&mut self, row: &RefusedRow) {
         self.refused.push(row.clone());
     }
 }
@@ -168,7 +168,7 @@ fn what_is_decided_is_told() {
 
     let (RecordingResult { summary, outcome: ended }, _) = recorded(&file, RecordOptions::default(), "1,2,3\n");
     assert!(matches!(ended, Err(Error::Dataset(DatasetProblem::ColumnCountMismatch { found: 2, given: 3, .. }))));
-    assert_eq!(summary.no_rows_outcome, Some(NoRowsDatasetOutcome::NotMade));
+    assert_eq!(summary.no_rows_outcome, Some(NoRowsDatasetOutcome::NotOpened));
 
     let (_, notes) = recorded(&File::in_memory(), RecordOptions::default(), "a\n1\nn/a\n");
     let text = Some("n/a".to_owned());

@@ -31,7 +31,7 @@ impl<'a> ReferenceFormatter<'a> {
 
     /// A reference for people: the path in quotes, with the slice of a region behind it, or as OBJECT@NAME. `null`, if
     /// it leads nowhere; its bytes, if nothing is known of where it leads.
-    pub fn quoted_text(&self, reference: &Reference) -> String {
+    pub fn display_text(&self, reference: &Reference) -> String {
         match self.known(reference) {
             Some(text) => format!("{text:?}"),
             None if reference.is_null() => "null".to_owned(),

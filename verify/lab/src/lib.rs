@@ -47,7 +47,7 @@ pub fn run() -> ExitCode {
     match ["latency", "scenario", "stress", "help", "--help", "-h"].into_iter().any(is_run) || command.is_empty() {
         true => {
             let lab = Lab::parse();
-            open::set_args(lab.open);
+            open::set_args_once(lab.open);
             h5live_cli::report_exit_code(lab.run.run())
         }
         false => h5live_cli::run(),

@@ -38,9 +38,9 @@ impl TracedCounts<'_> {
         for pass in 0..passes {
             // Each look at an object reads its header again.
             observer.reset((pass, before, opened))?;
-            let min_count = flushed.last_value_at(view.completed_op_count()).unwrap_or(0).max(before);
+            let min_count = flushed.last_value_at(view.writer_op_count()).unwrap_or(0).max(before);
             observer.add_to_history(min_count);
-            before = look(pass, min_count, &|| issued.last_value_at(view.completed_op_count()).unwrap_or(0))?;
+            before = look(pass, min_count, &|| issued.last_value_at(view.writer_op_count()).unwrap_or(0))?;
         }
         Ok(())
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use h5live::{File, Options};
-use h5live_checker::crash::{CrashedDisk, ExpectedPrefixRange};
+use h5live_checker::crash::{CrashedStorage, ExpectedPrefixRange};
 use h5live_checker::file::{self, FindingCause, check_storage_with};
 use h5live_checker::schedule::Verdict;
 use h5live_checker::trace::MarkValues;
@@ -80,7 +80,7 @@ impl CrashRecovery {
     ///
     /// # Errors
     /// What is wrong with it.
-    pub fn recover(&self, disk: &Arc<CrashedDisk>, expected: &ExpectedPrefixRange) -> Verdict {
+    pub fn recover(&self, disk: &Arc<CrashedStorage>, expected: &ExpectedPrefixRange) -> Verdict {
         self.check_contents(disk, Mode::Read, expected, RecoveryHistory::CrashOnly)?;
         if expected.recovery_crash_count == 0 {
             let found = self.continue_writing(disk, expected)?;
@@ -96,7 +96,7 @@ impl CrashRecovery {
 
     /// Checks a file that was recovered and closed with `checker::file`. That shares only the decoders of `format` with
     /// readers and writers.
-    fn check_closed_file(&self, disk: &Arc<CrashedDisk>) -> Verdict {
+    fn check_closed_file(&self, disk: &Arc<CrashedStorage>) -> Verdict {
         let report = check_storage_with(&**disk, file::CheckOptions::default());
         let status = report.notes.iter().filter(|note| matches!(note.cause, FindingCause::NotClosed(_)));
         match report.findings.iter().chain(status).next() {
@@ -105,7 +105,7 @@ impl CrashRecovery {
         }
     }
 
-    fn open_disk(&self, disk: &Arc<CrashedDisk>, mode: Mode) -> Result<NativeFile, String> {
+    fn open_disk(&self, disk: &Arc<CrashedStorage>, mode: Mode) -> Result<NativeFile, String> {
         let trial = MutantOptions {
             cache_shard_count: Some(1),
             disable_recovery_recount: self.without_recount,
@@ -119,7 +119,7 @@ impl CrashRecovery {
     /// Reads everything.
     fn check_contents(
         &self,
-        disk: &Arc<CrashedDisk>,
+        disk: &Arc<CrashedStorage>,
         mode: Mode,
         expected: &ExpectedPrefixRange,
         since: RecoveryHistory<'_>,
@@ -205,7 +205,7 @@ impl CrashRecovery {
 
     /// Opens the file for writing, and appends a row to each series. Writes another row far beyond it, or all chunks
     /// that are still to come. Closes the file. Returns how many rows there were.
-    fn continue_writing(&self, disk: &Arc<CrashedDisk>, expected: &ExpectedPrefixRange) -> Result<Vec<u64>, String> {
+    fn continue_writing(&self, disk: &Arc<CrashedStorage>, expected: &ExpectedPrefixRange) -> Result<Vec<u64>, String> {
         let file = self.open_disk(disk, self.mode)?;
         let error_text = |error: h5live::Error| error_chain_text(&error);
         let file = File::with_store(Arc::new(file), "recovered", Options::default()).map_err(error_text)?;

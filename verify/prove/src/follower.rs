@@ -101,7 +101,7 @@ impl RowFollower {
         let mut floors: Vec<u64> = self
             .series
             .iter()
-            .map(|series| series.flushed.last_value_at(view.completed_op_count()).unwrap_or(0))
+            .map(|series| series.flushed.last_value_at(view.writer_op_count()).unwrap_or(0))
             .collect();
         observer.checkpoint((&floors, opened))?;
         for series in &self.series {
@@ -121,7 +121,7 @@ impl RowFollower {
                 // The known state of this dataset is in the history.
                 observer.set_history(std::mem::take(&mut all[n].history));
                 if pass > 0 {
-                    floors[n] = series.flushed.last_value_at(view.completed_op_count()).unwrap_or(0);
+                    floors[n] = series.flushed.last_value_at(view.writer_op_count()).unwrap_or(0);
                     observer.add_to_history(floors[n]);
                     refresh(observer, &*all[n].dataset)?;
                     observer.checkpoint((pass, n, &floors, opened, &all))?;
@@ -148,7 +148,7 @@ impl RowFollower {
         let (known, series) = (&mut all[n], &self.series[n]);
         let spec = known.dataset.spec().map_err(|error| format!("a description that was read is gone: {error}"))?;
         let extent = spec.dataspace.dims().first().copied().unwrap_or(0);
-        let issued = series.issued.last_value_at(observer.view.completed_op_count()).unwrap_or(0);
+        let issued = series.issued.last_value_at(observer.view.writer_op_count()).unwrap_or(0);
         let series = &series.series;
         let name = series.name;
         if extent < known.extent {

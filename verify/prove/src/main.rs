@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use h5live_cache::DependencyKind;
-use h5live_checker::crash::{CrashExploreBounds, CrashedDisk, ExpectedPrefixRange, explore_crashes};
+use h5live_checker::crash::{CrashExploreBounds, CrashedStorage, ExpectedPrefixRange, explore_crashes};
 use h5live_checker::schedule::{AllowedTears, Counterexample, CounterexampleLog, ExploreBounds};
 use h5live_checker::trace::{Trace, TraceFileError};
 use h5live_log::LogMutant;
@@ -185,7 +185,7 @@ impl ProverRun {
         for case in self.cases().filter(|case| case.may_crash()) {
             let workload = (case.record)(WriterSetup::default());
             let survivor = CrashRecovery::for_process_death(&workload);
-            let recover = |disk: &Arc<CrashedDisk>, expected: &ExpectedPrefixRange| survivor.recover(disk, expected);
+            let recover = |disk: &Arc<CrashedStorage>, expected: &ExpectedPrefixRange| survivor.recover(disk, expected);
             let torn = CrashExploreBounds {
                 start_prefix: workload.start,
                 ..mutants::death_bounds(self.threads, self.time_limit)
@@ -195,7 +195,7 @@ impl ProverRun {
             println!(
                 "{:<36} {:>8} {:>8} {:>6} {:>9} {:>33} {:>6}",
                 case.name,
-                torn.writer_crash_count,
+                torn.planned_writer_crash_count,
                 whole.checked_state_count,
                 whole.violation_count,
                 yes_or_no(whole.is_exhaustive && torn.is_exhaustive),
@@ -221,7 +221,7 @@ impl ProverRun {
                 let workload = (case.record)(setup);
                 let survivor = CrashRecovery::for_power_failure(&workload);
                 let recover =
-                    |disk: &Arc<CrashedDisk>, expected: &ExpectedPrefixRange| survivor.recover(disk, expected);
+                    |disk: &Arc<CrashedStorage>, expected: &ExpectedPrefixRange| survivor.recover(disk, expected);
                 let bounds = mutants::power_failure_bounds(tearing, self.threads, self.time_limit);
                 let bounds = CrashExploreBounds { start_prefix: workload.start, ..bounds };
                 explore_crashes(&workload.trace, &bounds, &recover)
@@ -232,7 +232,7 @@ impl ProverRun {
             println!(
                 "{:<36} {:>9} {:>7} {:>9}  {:>12} {:>14} {:>16}",
                 case.name,
-                sectors.writer_crash_count,
+                sectors.planned_writer_crash_count,
                 sectors.checked_state_count,
                 yes_or_no(whole.is_exhaustive && sectors.is_exhaustive),
                 whole.violation_count,

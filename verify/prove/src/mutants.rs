@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use h5live_cache::{BarrierKind, DependencyKind};
 use h5live_checker::crash::{
-    CrashExploreBounds, CrashKind, CrashedDisk, ExpectedPrefixRange, PowerFailureSampling, explore_crashes,
+    CrashExploreBounds, CrashKind, CrashedStorage, ExpectedPrefixRange, PowerFailureSampling, explore_crashes,
 };
 use h5live_checker::schedule::{
     AllowedTears, Counterexample, ExploreBounds, OS_PAGE_BYTES, ReaderView, find_counterexample_with_fewest_moves,
@@ -137,7 +137,7 @@ fn killed_by_process_death(pairs: &[WorkloadPair], threads: usize, limit: Durati
             max_recovery_crashes: 0,
             ..death_bounds(threads, limit)
         };
-        let recover = |disk: &Arc<CrashedDisk>, expected: &ExpectedPrefixRange| survivor.recover(disk, expected);
+        let recover = |disk: &Arc<CrashedStorage>, expected: &ExpectedPrefixRange| survivor.recover(disk, expected);
         if let Some(bad) = explore_crashes(&without.trace, &bounds, &recover).violations.into_iter().next() {
             return Some(MutantResult::KilledByDeath { case, fault: bad.fault });
         }
@@ -319,7 +319,7 @@ fn fault_after_power_failure(
 }
 
 fn first_recovery_fault(survivor: &CrashRecovery, workload: &Workload, bounds: CrashExploreBounds) -> Option<String> {
-    let recover = |disk: &Arc<CrashedDisk>, expected: &ExpectedPrefixRange| survivor.recover(disk, expected);
+    let recover = |disk: &Arc<CrashedStorage>, expected: &ExpectedPrefixRange| survivor.recover(disk, expected);
     let bounds = CrashExploreBounds { start_prefix: workload.start, ..bounds };
     explore_crashes(&workload.trace, &bounds, &recover).violations.into_iter().next().map(|bad| bad.fault)
 }

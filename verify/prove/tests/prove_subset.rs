@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use h5live_cache::DependencyKind;
 use h5live_checker::crash::{
-    CrashExploreBounds, CrashKind, CrashedDisk, ExpectedPrefixRange, PowerFailureSampling, explore_crashes,
+    CrashExploreBounds, CrashKind, CrashedStorage, ExpectedPrefixRange, PowerFailureSampling, explore_crashes,
 };
 use h5live_checker::schedule::{AllowedTears, Counterexample, CounterexampleLog, ExploreBounds};
 use h5live_model::CreationOrder;
@@ -149,7 +149,7 @@ fn what_was_flushed_outlasts_the_death_of_the_writer() {
         let bounds = CrashExploreBounds { start_prefix: workload.start, ..bounds };
         let survivor = CrashRecovery::for_process_death(&workload);
         let crashed =
-            explore_crashes(&workload.trace, &bounds, &|disk: &Arc<CrashedDisk>, expected: &ExpectedPrefixRange| {
+            explore_crashes(&workload.trace, &bounds, &|disk: &Arc<CrashedStorage>, expected: &ExpectedPrefixRange| {
                 survivor.recover(disk, expected)
             });
         assert!(crashed.is_exhaustive && crashed.checked_state_count > 20);
@@ -177,7 +177,7 @@ fn entries_that_come_and_go_agree_after_the_death_of_the_writer() {
                 let bounds = CrashExploreBounds { start_prefix: workload.start, ..bounds };
                 let survivor = CrashRecovery::for_process_death(&workload);
                 let recover =
-                    |disk: &Arc<CrashedDisk>, expected: &ExpectedPrefixRange| survivor.recover(disk, expected);
+                    |disk: &Arc<CrashedStorage>, expected: &ExpectedPrefixRange| survivor.recover(disk, expected);
                 let crashed = explore_crashes(&workload.trace, &bounds, &recover);
                 assert!(crashed.is_exhaustive && crashed.checked_state_count > 20);
                 crashed.violations
@@ -202,7 +202,7 @@ fn attributes_that_exchange_chunks_of_a_header_are_there_after_the_death_of_the_
     let bounds = mutants::death_bounds(2, std::time::Duration::from_secs(60));
     let bounds = CrashExploreBounds { start_prefix: workload.start, ..bounds };
     let survivor = CrashRecovery::for_process_death(&workload);
-    let recover = |disk: &Arc<CrashedDisk>, expected: &ExpectedPrefixRange| survivor.recover(disk, expected);
+    let recover = |disk: &Arc<CrashedStorage>, expected: &ExpectedPrefixRange| survivor.recover(disk, expected);
     let crashed = explore_crashes(&workload.trace, &bounds, &recover);
     assert!(crashed.is_exhaustive && crashed.checked_state_count > 20);
     assert_eq!(crashed.violations, []);
@@ -223,7 +223,7 @@ fn what_was_durable_outlasts_a_power_failure() {
         };
         let survivor = CrashRecovery::for_power_failure(&workload);
         let crashed =
-            explore_crashes(&workload.trace, &bounds, &|disk: &Arc<CrashedDisk>, expected: &ExpectedPrefixRange| {
+            explore_crashes(&workload.trace, &bounds, &|disk: &Arc<CrashedStorage>, expected: &ExpectedPrefixRange| {
                 survivor.recover(disk, expected)
             });
         assert!(crashed.is_exhaustive && crashed.checked_state_count > 20, "{crashed:?}");

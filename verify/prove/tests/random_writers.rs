@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use h5live_checker::crash::{CrashExploreBounds, CrashedDisk, ExpectedPrefixRange, explore_crashes};
+use h5live_checker::crash::{CrashExploreBounds, CrashedStorage, ExpectedPrefixRange, explore_crashes};
 use h5live_checker::schedule::{AllowedTears, CounterexampleLog, ExploreBounds};
 use h5live_prove::suite::{ReaderKind, small_tears};
 use h5live_prove::workloads::{WriterStep, run_writer_steps};
@@ -46,7 +46,7 @@ proptest! {
         }
         let bounds = CrashExploreBounds { start_prefix: workload.start, max_recovery_crashes: 0, ..mutants::death_bounds(1, Duration::from_secs(60)) };
         let survivor = CrashRecovery::for_process_death(&workload);
-        let recover = |disk: &Arc<CrashedDisk>, expected: &ExpectedPrefixRange| survivor.recover(disk, expected);
+        let recover = |disk: &Arc<CrashedStorage>, expected: &ExpectedPrefixRange| survivor.recover(disk, expected);
         let crashed = explore_crashes(&workload.trace, &bounds, &recover);
         prop_assert_eq!(crashed.violations, []);
     }

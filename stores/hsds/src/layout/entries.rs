@@ -13,7 +13,7 @@ use super::extras::set_h5live_member;
 use super::json::{Members, object_member, object_member_or_insert};
 use super::shard_id::{LinksOrAttributes, ShardId};
 use super::shards::{
-    EntryQuery, ShardChanges, ShardedEntries, ShardingThreshold, move_entries_to_shards, shard_from_bytes,
+    EntryQuery, ShardedEntries, ShardingThreshold, StagedShards, move_entries_to_shards, shard_from_bytes,
 };
 
 impl ObjectDocument {
@@ -189,8 +189,8 @@ impl ObjectDocument {
     }
 
     /// Gives each shard that has changed this new generation, in the table as well.
-    pub fn stage_changed_shards(&mut self, generation: u64) -> ShardChanges {
-        let (mut all, domain, id) = (ShardChanges::default(), self.domain, self.id);
+    pub fn stage_changed_shards(&mut self, generation: u64) -> StagedShards {
+        let (mut all, domain, id) = (StagedShards::default(), self.domain, self.id);
         for class in LinksOrAttributes::BOTH {
             let Some(sharded) = self.sharded_mut(class) else { continue };
             let changes = sharded.stage_changes(domain, id, generation);

@@ -153,7 +153,7 @@ impl DomainId {
 
     /// The key of a shard of the links, or the attributes, of an object.
     pub fn shard_key(self, id: ObjectId, shard: ShardId) -> String {
-        let ShardId { class, number, random_generation: generation } = shard;
+        let ShardId { class, number, version_id: generation } = shard;
         format!("{}{}/{number}-{}.json", self.object_folder(id), class.folder(), generation_text(generation))
     }
 
@@ -163,7 +163,7 @@ impl DomainId {
         let (folder, class) = folder.rsplit_once('/')?;
         let class = LinksOrAttributes::BOTH.into_iter().find(|known| known.folder() == class)?;
         let (number, generation) = name.strip_suffix(".json")?.split_once('-')?;
-        let shard = ShardId { class, number: number.parse().ok()?, random_generation: parse_generation(generation)? };
+        let shard = ShardId { class, number: number.parse().ok()?, version_id: parse_generation(generation)? };
         let files = [".group.json", ".dataset.json", ".datatype.json"];
         let id = files.iter().find_map(|file| self.object_of_document_key(&format!("{folder}/{file}")))?;
         Some((id, shard)).filter(|(id, shard)| self.shard_key(*id, *shard) == key)
@@ -250,7 +250,7 @@ mod tests {
         let group = object_id(ObjectKind::Group, 5);
         for id in [DOMAIN.root(), group, object_id(ObjectKind::Dataset, 6), object_id(ObjectKind::Datatype, 7)] {
             for class in LinksOrAttributes::BOTH {
-                let shard = ShardId { class, number: 12, random_generation: 0xabc };
+                let shard = ShardId { class, number: 12, version_id: 0xabc };
                 assert_eq!(DOMAIN.shard_of_key(&DOMAIN.shard_key(id, shard)), Some((id, shard)));
             }
         }

@@ -41,4 +41,4 @@ pub use id::{DOMAIN_FILE, DomainId, INFO_FILE, SUMMARY_FILES, chunk_of_key_suffi
 pub use json::Members;
 pub use references::{variable_length_reference_bytes, varlen_reference_from_bytes};
 pub use shard_id::{LinksOrAttributes, ShardId};
-pub use shards::{EntryQuery, ShardChanges, ShardingThreshold};
+pub use shards::{EntryQuery, ShardingThreshold, StagedShards};

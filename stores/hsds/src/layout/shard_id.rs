@@ -17,7 +17,7 @@ pub struct ShardId {
     /// Its number among the shards.
     pub number: usize,
     /// A random number for each state.
-    pub random_generation: u64,
+    pub version_id: u64,
 }
 
 impl LinksOrAttributes {

@@ -60,7 +60,7 @@ struct Shard {
 
 /// What a commit writes of the shards of an object.
 #[derive(Debug, Default)]
-pub struct ShardChanges {
+pub struct StagedShards {
     /// Keys and bytes of objects that are written before the document.
     pub puts: Vec<(String, Vec<u8>)>,
     /// Objects that no table names when the document is written.
@@ -145,7 +145,7 @@ impl ShardedEntries {
     }
 
     fn id(&self, number: usize, generation: u64) -> ShardId {
-        ShardId { class: self.class, number, random_generation: generation }
+        ShardId { class: self.class, number, version_id: generation }
     }
 
     /// The shards that have to be read before the entry of this name is known; all entries, if there is no name.
@@ -229,7 +229,7 @@ impl ShardedEntries {
     /// Takes up a shard that was loaded, if it is wanted.
     pub fn add_loaded_shard(&mut self, shard: ShardId, entries: Arc<Members>) {
         let Some(found) = self.shards.get_mut(shard.number) else { return };
-        if found.generation == Some(shard.random_generation) && found.entries.is_none() {
+        if found.generation == Some(shard.version_id) && found.entries.is_none() {
             found.entries = Some(entries);
         }
     }
@@ -251,16 +251,15 @@ impl ShardedEntries {
     }
 
     /// Names the shards that have changed anew.
-    pub fn stage_changes(&mut self, domain: DomainId, id: ObjectId, generation: u64) -> ShardChanges {
-        let (mut changes, class, shards) = (ShardChanges::default(), self.class, self.shards.len());
+    pub fn stage_changes(&mut self, domain: DomainId, id: ObjectId, generation: u64) -> StagedShards {
+        let (mut changes, class, shards) = (StagedShards::default(), self.class, self.shards.len());
         for (number, shard) in self.shards.iter_mut().enumerate().filter(|(_, shard)| shard.is_changed) {
-            let old =
-                shard.generation.take().map(|generation| ShardId { class, number, random_generation: generation });
+            let old = shard.generation.take().map(|generation| ShardId { class, number, version_id: generation });
             changes.old_shards.extend(old);
             let entries = shard.entries.as_deref().filter(|entries| !entries.is_empty());
             if let Some(entries) = entries {
                 shard.generation = Some(generation);
-                let key = domain.shard_key(id, ShardId { class, number, random_generation: generation });
+                let key = domain.shard_key(id, ShardId { class, number, version_id: generation });
                 changes.puts.push((key, shard_to_bytes((domain, id), (class, number, shards), entries)));
             }
         }

@@ -15,7 +15,7 @@ impl CheckedContainer<'_> {
         let is_tracked = spec.map(|spec| is_tracked(spec.attribute_storage.order));
         let (state, mut count) = (self.state, 0);
         let mut pending: Option<(Name, AttributeRecords)> = None;
-        state.for_each_reentrant(&KeySpan::from(&key::attributes(id)), |key, value| -> Result<bool> {
+        state.for_each_pair_reentrant(&KeySpan::from(&key::attributes(id)), |key, value| -> Result<bool> {
             let Ok((_, RecordKey::Attribute(field, name))) = EngineKey::parse(key) else { return Ok(true) };
             if pending.as_ref().is_none_or(|(pending, _)| pending.as_bytes() != &*name) {
                 count += 1;

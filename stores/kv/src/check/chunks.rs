@@ -5,7 +5,7 @@ use h5live_model::{ChunkCoord, ChunkGrid, DatasetSpec, Layout, ObjectId, Result,
 use super::{CheckedContainer, ChunkFault, KvFault};
 use crate::chunk_records::{self, ChunkRecordLayout, FILTER_MASK_BYTES};
 use crate::engine::KeySpan;
-use crate::layout::{CHUNK_PIECE_BYTES, EngineKey, RecordKey, chunk_dims_for_contiguous, key};
+use crate::layout::{CHUNK_PIECE_BYTES, EngineKey, RecordKey, chunk_dims_if_large_contiguous, key};
 
 /// Bytes of elements that are looked at together.
 const WINDOW_BYTES: u64 = 1 << 20;
@@ -23,7 +23,7 @@ struct ExpectedChunks<'a> {
 impl<'a> ExpectedChunks<'a> {
     fn of(spec: &'a DatasetSpec) -> Self {
         let has_chunks = !matches!(spec.layout, Layout::Virtual(_) | Layout::External(_));
-        let dims = chunk_dims_for_contiguous(spec)
+        let dims = chunk_dims_if_large_contiguous(spec)
             .or_else(|| spec.chunk_dims_or_extent().map(<[u64]>::to_vec))
             .filter(|_| has_chunks);
         let elements = dims.iter().flatten().try_fold(1u64, |all, dim| all.checked_mul(*dim));
@@ -78,7 +78,7 @@ impl CheckedContainer<'_> {
         let mut begun: Option<Vec<u64>> = None;
         // The chunk, and its first byte that was not looked at.
         let mut seen: Option<(ChunkCoord, u64)> = None;
-        state.for_each_value_len(&KeySpan::from(&key::chunks(id)), |key, bytes| -> Result<bool> {
+        state.for_each_value_len_reentrant(&KeySpan::from(&key::chunks(id)), |key, bytes| -> Result<bool> {
             let (start, fault) = match EngineKey::parse(key) {
                 Ok((_, RecordKey::ChunkPiece { start, piece })) => {
                     let start = start.into_owned();

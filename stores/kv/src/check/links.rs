@@ -21,7 +21,7 @@ impl CheckedContainer<'_> {
         let is_tracked = spec.map(|spec| is_tracked(spec.link_storage.order));
         let (state, mut count) = (self.state, 0);
         let mut pending: Option<PendingLink> = None;
-        state.for_each_reentrant(&KeySpan::from(&key::links(id)), |key, value| -> Result<bool> {
+        state.for_each_pair_reentrant(&KeySpan::from(&key::links(id)), |key, value| -> Result<bool> {
             match EngineKey::parse(key) {
                 Ok((_, RecordKey::Link(name))) => {
                     count += 1;

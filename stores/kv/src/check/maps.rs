@@ -4,18 +4,18 @@ use h5live_model::{MapSpec, ObjectId, OrderPreservingKeyCodec, Result};
 
 use super::{CheckedContainer, KvFault};
 use crate::engine::KeySpan;
-use crate::error::invalid_error;
+use crate::error::invalid_argument_error;
 use crate::layout::value::{VarLenBlobRef, decode_u64};
 use crate::layout::{EngineKey, MetadataField, RecordFormatError, RecordKey, key};
-use crate::map_records::MapValueStorage;
+use crate::map_records::MapValueCodec;
 
 impl CheckedContainer<'_> {
     /// Looks whether keys and values of a map are of its types, and counts them.
     pub(super) fn check_pairs(&mut self, id: ObjectId, spec: &MapSpec) -> Result<()> {
         let (state, order, mut number, mut bytes) =
             (self.state, OrderPreservingKeyCodec::new(&spec.key_type), 0, Vec::new());
-        let values = MapValueStorage::of(spec, self.form);
-        state.for_each_reentrant(&KeySpan::from(&key::map_records(id)), |key, value| -> Result<bool> {
+        let values = MapValueCodec::of(spec, self.form);
+        state.for_each_pair_reentrant(&KeySpan::from(&key::map_records(id)), |key, value| -> Result<bool> {
             let Ok((_, RecordKey::MapRecord(ordered))) = EngineKey::parse(key) else { return Ok(!self.is_full()) };
             let found = order.decode(&ordered, &mut bytes).and_then(|key| {
                 spec.check_key(key)?;
@@ -24,7 +24,7 @@ impl CheckedContainer<'_> {
             });
             let is_value = || match values.are_blobs {
                 // The data of the value is looked at below.
-                true => VarLenBlobRef::decode(value).map(drop).map_err(invalid_error),
+                true => VarLenBlobRef::decode(value).map(drop).map_err(invalid_argument_error),
                 false => spec.check_value(value),
             };
             let reason = match found.and_then(|is_same| is_value().map(|()| is_same)) {

@@ -12,7 +12,7 @@ impl CheckedContainer<'_> {
     /// Decodes the description of an object. `None` if it cannot be decoded.
     pub(super) fn check_metadata(&mut self, number: usize, id: ObjectId) -> Result<Option<ObjectSpec>> {
         let (state, mut records) = (self.state, MetadataRecords::default());
-        state.for_each_reentrant(&KeySpan::from(&key::all_metadata(id)), |key, value| -> Result<bool> {
+        state.for_each_pair_reentrant(&KeySpan::from(&key::all_metadata(id)), |key, value| -> Result<bool> {
             // A key that cannot be parsed is a fault already.
             if let Ok((_, RecordKey::Metadata(field))) = EngineKey::parse(key) {
                 records.insert(field, value);

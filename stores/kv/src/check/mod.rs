@@ -146,7 +146,7 @@ impl CheckedContainer<'_> {
     /// Looks at the records of the global metadata object, and lists its blobs.
     fn check_global_metadata(&mut self) -> Result<()> {
         let state = self.state;
-        state.for_each_value_len(
+        state.for_each_value_len_reentrant(
             &KeySpan::from(&key::object_records(oid::GLOBAL_METADATA)),
             |key, bytes| -> Result<bool> {
                 match EngineKey::parse(key) {
@@ -273,7 +273,7 @@ impl CheckedContainer<'_> {
     /// Looks whether all records are of the object's kind, and counts their bytes.
     fn check_record_kinds(&mut self, number: usize, id: ObjectId) -> Result<()> {
         let (state, kind, mut all) = (self.state, oid::kind(id), 0);
-        state.for_each_value_len(&KeySpan::from(&key::object_records(id)), |key, bytes| -> Result<bool> {
+        state.for_each_value_len_reentrant(&KeySpan::from(&key::object_records(id)), |key, bytes| -> Result<bool> {
             all += key.len() as u64 + bytes;
             match EngineKey::parse(key) {
                 Ok((_, record)) => {

@@ -52,7 +52,7 @@ impl CheckedContainer<'_> {
             return Ok(Some(CreationOrderFault::StatedCountMismatch { stated, found: count }));
         }
         let (state, mut index, mut fault) = (self.state, FollowedIndex::default(), None);
-        state.for_each_reentrant(&ranks, |key, value| -> Result<bool> {
+        state.for_each_pair_reentrant(&ranks, |key, value| -> Result<bool> {
             fault = match EngineKey::parse(key) {
                 Ok((_, RecordKey::LinkNameAtRank(rank) | RecordKey::AttributeNameAtRank(rank))) => {
                     self.follow_name(of, id, &mut index, (rank, value, next))?

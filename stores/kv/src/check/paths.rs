@@ -43,7 +43,7 @@ impl CheckedContainer<'_> {
         each: &mut dyn FnMut(&mut Self, &[u8], ObjectId) -> bool,
     ) -> Result<()> {
         let state = self.state;
-        state.for_each_reentrant(&KeySpan::from(&key::links(group)), |key, value| -> Result<bool> {
+        state.for_each_pair_reentrant(&KeySpan::from(&key::links(group)), |key, value| -> Result<bool> {
             if let (Ok((_, RecordKey::Link(name))), Ok(LinkTarget::Hard(target))) =
                 (EngineKey::parse(key), decode_link_target(value))
             {

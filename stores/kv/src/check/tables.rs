@@ -61,13 +61,13 @@ impl CheckedObjectTable {
     }
 
     /// The object with a number.
-    pub fn get(&self, number: usize) -> Option<&CheckedObject> {
-        self.0.get(number)
+    pub fn get(&self, table_index: usize) -> Option<&CheckedObject> {
+        self.0.get(table_index)
     }
 
     /// The object with a number.
-    pub fn get_mut(&mut self, number: usize) -> Option<&mut CheckedObject> {
-        self.0.get_mut(number)
+    pub fn get_mut(&mut self, table_index: usize) -> Option<&mut CheckedObject> {
+        self.0.get_mut(table_index)
     }
 
     /// The number of an object.

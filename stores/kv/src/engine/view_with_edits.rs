@@ -127,7 +127,7 @@ impl<'a> ViewWithEdits<'a> {
     ///
     /// # Errors
     /// As [`View::scan`], and those of `each`.
-    pub fn for_each_value_len<E: From<super::EngineError>>(
+    pub fn for_each_value_len_reentrant<E: From<super::EngineError>>(
         &self,
         range: &KeySpan,
         mut each: impl FnMut(&[u8], u64) -> std::result::Result<bool, E>,
@@ -153,7 +153,7 @@ impl<'a> ViewWithEdits<'a> {
     ///
     /// # Errors
     /// As [`View::scan`], and those of `each`.
-    pub fn for_each_reentrant<E: From<super::EngineError>>(
+    pub fn for_each_pair_reentrant<E: From<super::EngineError>>(
         &self,
         range: &KeySpan,
         mut each: impl FnMut(&[u8], &[u8]) -> std::result::Result<bool, E>,

@@ -17,7 +17,7 @@ use super::{Result, oid};
 pub(super) mod section_tag {
     pub const METADATA: u8 = 0x10;
     pub const ATTRIBUTE: u8 = 0x20;
-    pub const LINK_ORDER: u8 = 0x30;
+    pub const LINKS_BY_CREATION_ORDER: u8 = 0x30;
     pub const LINK: u8 = 0x40;
     pub const CHUNK: u8 = 0x50;
     pub const MAP: u8 = 0x60;
@@ -31,7 +31,7 @@ pub(super) mod section_tag {
 pub(super) mod attribute_tag {
     pub const ATTRIBUTE_COUNT: u8 = 1;
     pub const NEXT_ORDER: u8 = 2;
-    pub const NAME_AT: u8 = 3;
+    pub const NAME_AT_RANK: u8 = 3;
     pub const BY_NAME: u8 = 4;
 }
 
@@ -39,9 +39,9 @@ pub(super) mod attribute_tag {
 pub(super) mod link_order_tag {
     pub const LINK_COUNT: u8 = 1;
     pub const NEXT_ORDER: u8 = 2;
-    pub const AT_POSITION: u8 = 3;
-    pub const AT_NAME: u8 = 1;
-    pub const AT_TARGET: u8 = 2;
+    pub const AT_RANK: u8 = 3;
+    pub const AT_RANK_NAME: u8 = 1;
+    pub const AT_RANK_TARGET: u8 = 2;
 }
 
 /// The byte after the name of a link.
@@ -59,7 +59,7 @@ mod chunk_tag {
 /// In the first byte of a key: the two bits of the kind, whether DAOS has bits of its own, bytes of the index.
 mod object {
     pub const KIND_SHIFT: u32 = 6;
-    pub const HAS_CLASS: u8 = 0x20;
+    pub const HAS_DAOS_BITS: u8 = 0x20;
     pub const INDEX_LENGTH_MASK: u8 = 0x1f;
 }
 
@@ -155,7 +155,7 @@ impl EngineKeyRange {
 fn put_object(key: &mut KeyBytes, object: ObjectId) {
     let class = oid::daos_bits(object);
     let flags =
-        oid::kind_bits(oid::kind(object)) << object::KIND_SHIFT | if class == 0 { 0 } else { object::HAS_CLASS };
+        oid::kind_bits(oid::kind(object)) << object::KIND_SHIFT | if class == 0 { 0 } else { object::HAS_DAOS_BITS };
     put_flagged_uint(key, oid::index(object), flags);
     if class != 0 {
         key.extend_from_slice(&class.to_be_bytes());
@@ -165,9 +165,9 @@ fn put_object(key: &mut KeyBytes, object: ObjectId) {
 fn read_object(reader: &mut KeyReader<'_>) -> Result<ObjectId> {
     let first = reader.byte()?;
     let index = reader.uint_of(first & object::INDEX_LENGTH_MASK)?;
-    let class = if first & object::HAS_CLASS == 0 { 0 } else { u64::from_be_bytes(reader.array()?) };
+    let class = if first & object::HAS_DAOS_BITS == 0 { 0 } else { u64::from_be_bytes(reader.array()?) };
     let id = oid::from_parts(first >> object::KIND_SHIFT, index, class);
-    if oid::daos_bits(id) != class || (first & object::HAS_CLASS != 0) != (class != 0) {
+    if oid::daos_bits(id) != class || (first & object::HAS_DAOS_BITS != 0) != (class != 0) {
         return Err(reader.fault("the class of an object is not zero, and has no bits of the kind"));
     }
     Ok(id)
@@ -179,7 +179,7 @@ fn put_record(key: &mut KeyBytes, record: &RecordKey<'_>) {
         RecordKey::AttributeCount => key.extend_from_slice(&[section_tag::ATTRIBUTE, attribute_tag::ATTRIBUTE_COUNT]),
         RecordKey::NextAttributeOrder => key.extend_from_slice(&[section_tag::ATTRIBUTE, attribute_tag::NEXT_ORDER]),
         RecordKey::AttributeNameAtRank(at) => {
-            key.extend_from_slice(&[section_tag::ATTRIBUTE, attribute_tag::NAME_AT]);
+            key.extend_from_slice(&[section_tag::ATTRIBUTE, attribute_tag::NAME_AT_RANK]);
             put_uint(key, *at);
         }
         RecordKey::Attribute(field, name) => {
@@ -187,10 +187,14 @@ fn put_record(key: &mut KeyBytes, record: &RecordKey<'_>) {
             put_string(key, name);
             key.push(field.tag());
         }
-        RecordKey::LinkCount => key.extend_from_slice(&[section_tag::LINK_ORDER, link_order_tag::LINK_COUNT]),
-        RecordKey::NextLinkOrder => key.extend_from_slice(&[section_tag::LINK_ORDER, link_order_tag::NEXT_ORDER]),
-        RecordKey::LinkNameAtRank(at) => put_link_order(key, *at, link_order_tag::AT_NAME),
-        RecordKey::LinkTargetAtRank(at) => put_link_order(key, *at, link_order_tag::AT_TARGET),
+        RecordKey::LinkCount => {
+            key.extend_from_slice(&[section_tag::LINKS_BY_CREATION_ORDER, link_order_tag::LINK_COUNT])
+        }
+        RecordKey::NextLinkOrder => {
+            key.extend_from_slice(&[section_tag::LINKS_BY_CREATION_ORDER, link_order_tag::NEXT_ORDER])
+        }
+        RecordKey::LinkNameAtRank(at) => put_link_order(key, *at, link_order_tag::AT_RANK_NAME),
+        RecordKey::LinkTargetAtRank(at) => put_link_order(key, *at, link_order_tag::AT_RANK_TARGET),
         RecordKey::Link(name) => put_link(key, name, link_tag::TARGET),
         RecordKey::LinkOrder(name) => put_link(key, name, link_tag::ORDER),
         RecordKey::ChunkPiece { start, piece } => {
@@ -216,7 +220,7 @@ fn put_record(key: &mut KeyBytes, record: &RecordKey<'_>) {
 }
 
 fn put_link_order(key: &mut KeyBytes, at: u64, what: u8) {
-    key.extend_from_slice(&[section_tag::LINK_ORDER, link_order_tag::AT_POSITION]);
+    key.extend_from_slice(&[section_tag::LINKS_BY_CREATION_ORDER, link_order_tag::AT_RANK]);
     put_uint(key, at);
     key.push(what);
 }
@@ -240,7 +244,7 @@ fn read_record<'a>(reader: &mut KeyReader<'a>) -> Result<RecordKey<'a>> {
             MetadataField::from_tag(tag).map(RecordKey::Metadata).ok_or_else(|| reader.fault("no such record"))
         }
         section_tag::ATTRIBUTE => read_attribute(reader),
-        section_tag::LINK_ORDER => read_link_order(reader),
+        section_tag::LINKS_BY_CREATION_ORDER => read_link_order(reader),
         section_tag::LINK => {
             let name = reader.string()?;
             if is_reserved(&name) {
@@ -264,7 +268,7 @@ fn read_attribute<'a>(reader: &mut KeyReader<'a>) -> Result<RecordKey<'a>> {
     match reader.byte()? {
         attribute_tag::ATTRIBUTE_COUNT => Ok(RecordKey::AttributeCount),
         attribute_tag::NEXT_ORDER => Ok(RecordKey::NextAttributeOrder),
-        attribute_tag::NAME_AT => reader.uint().map(RecordKey::AttributeNameAtRank),
+        attribute_tag::NAME_AT_RANK => reader.uint().map(RecordKey::AttributeNameAtRank),
         attribute_tag::BY_NAME => {
             let name = reader.string()?;
             let field = AttributeField::from_tag(reader.byte()?);
@@ -278,11 +282,11 @@ fn read_link_order<'a>(reader: &mut KeyReader<'a>) -> Result<RecordKey<'a>> {
     match reader.byte()? {
         link_order_tag::LINK_COUNT => Ok(RecordKey::LinkCount),
         link_order_tag::NEXT_ORDER => Ok(RecordKey::NextLinkOrder),
-        link_order_tag::AT_POSITION => {
+        link_order_tag::AT_RANK => {
             let at = reader.uint()?;
             match reader.byte()? {
-                link_order_tag::AT_NAME => Ok(RecordKey::LinkNameAtRank(at)),
-                link_order_tag::AT_TARGET => Ok(RecordKey::LinkTargetAtRank(at)),
+                link_order_tag::AT_RANK_NAME => Ok(RecordKey::LinkNameAtRank(at)),
+                link_order_tag::AT_RANK_TARGET => Ok(RecordKey::LinkTargetAtRank(at)),
                 _ => Err(reader.fault("no such record of a position")),
             }
         }

@@ -114,13 +114,14 @@ pub fn attribute_records(object: ObjectId, name: &[u8]) -> EngineKeyRange {
 /// The names of attributes in the order of creation.
 pub fn attribute_names_by_creation_order(object: ObjectId) -> EngineKeyRange {
     let bounded = |tag: u8| move |key: &mut KeyBytes| key.extend_from_slice(&[section_tag::ATTRIBUTE, tag]);
-    between(object, bounded(attribute_tag::NAME_AT), bounded(attribute_tag::NAME_AT + 1))
+    between(object, bounded(attribute_tag::NAME_AT_RANK), bounded(attribute_tag::NAME_AT_RANK + 1))
 }
 
 /// The order of creation of links: the name, then the target at each position.
 pub fn links_by_creation_order(group: ObjectId) -> EngineKeyRange {
-    let bounded = |tag: u8| move |key: &mut KeyBytes| key.extend_from_slice(&[section_tag::LINK_ORDER, tag]);
-    between(group, bounded(link_order_tag::AT_POSITION), bounded(link_order_tag::AT_POSITION + 1))
+    let bounded =
+        |tag: u8| move |key: &mut KeyBytes| key.extend_from_slice(&[section_tag::LINKS_BY_CREATION_ORDER, tag]);
+    between(group, bounded(link_order_tag::AT_RANK), bounded(link_order_tag::AT_RANK + 1))
 }
 
 /// All links, by name: of each the target, then the position.

@@ -45,7 +45,7 @@ pub use engine_key::{EngineKey, EngineKeyRange};
 pub use error::{RecordFormatError, Result};
 pub use fields::{AttributeField, MetadataField};
 pub use map_dkey::{map_dkey, map_key_of_dkey};
-pub use object_records::{MetadataRecords, chunk_dims_for_contiguous};
+pub use object_records::{MetadataRecords, chunk_dims_if_large_contiguous};
 pub use oid_allocator::{OidAllocator, OidCounter};
 pub use record_key::{BlobId, RecordKey};
 

@@ -18,7 +18,7 @@ use super::value::decode_oid;
 use super::{RecordFormatError, Result, large_contiguous_chunk_dims, oid};
 
 /// The chunks (`[rank]`, elements) into which a large contiguous dataset is cut; `None` for every other dataset.
-pub fn chunk_dims_for_contiguous(dataset: &DatasetSpec) -> Option<Vec<u64>> {
+pub fn chunk_dims_if_large_contiguous(dataset: &DatasetSpec) -> Option<Vec<u64>> {
     match dataset.layout {
         Layout::Contiguous => large_contiguous_chunk_dims(dataset.dataspace.dims(), dataset.datatype.size()),
         _ => None,
@@ -57,7 +57,8 @@ impl MetadataRecords {
     pub fn of_object(spec: &ObjectSpec) -> Result<Self> {
         let mut records = MetadataRecords::default();
         let (times, attributes) = (spec.track_times, spec.attribute_storage);
-        let object = ObjectCreationProperties { attributes, track_times: times, filters: FilterSpecs::new() };
+        let object =
+            ObjectCreationProperties { attribute_storage: attributes, track_times: times, filters: FilterSpecs::new() };
         let mut extras =
             ExtraProperties { large_attributes: spec.expects_large_attributes, ..ExtraProperties::default() };
         let properties = match &spec.body {
@@ -67,7 +68,7 @@ impl MetadataRecords {
                 records.insert_dataset(dataset)?;
                 let object = ObjectCreationProperties { filters: dataset.filters.clone(), ..object };
                 let DatasetSpec { layout, fill, datatype, dataspace, .. } = &**dataset;
-                let cut = chunk_dims_for_contiguous(dataset).map(Layout::Chunked);
+                let cut = chunk_dims_if_large_contiguous(dataset).map(Layout::Chunked);
                 extras.was_contiguous = cut.is_some();
                 let layout = cut.as_ref().unwrap_or(layout);
                 encode_properties(&DatasetCreationProperties::new(object, layout, fill, datatype, dataspace))?
@@ -99,7 +100,7 @@ impl MetadataRecords {
             return Err(RecordFormatError::InvalidValue { record: "Root Group OID", rule: "the root is a group" });
         };
         let object = ObjectCreationProperties {
-            attributes: spec.attribute_storage,
+            attribute_storage: spec.attribute_storage,
             track_times: spec.track_times,
             filters: FilterSpecs::new(),
         };
@@ -140,7 +141,7 @@ impl MetadataRecords {
         let (body, object) = match kind {
             ObjectKind::Group => {
                 let group = decode_group(properties)?;
-                (ObjectKindSpec::Group(GroupSpec { link_storage: group.links }), group.object)
+                (ObjectKindSpec::Group(GroupSpec { link_storage: group.link_storage }), group.object)
             }
             ObjectKind::Dataset => {
                 let properties: DatasetCreationProperties = decode_properties(properties)?;
@@ -160,7 +161,7 @@ impl MetadataRecords {
         let large_attributes = extras.large_attributes;
         Ok(ObjectSpec {
             body,
-            attribute_storage: object.attributes,
+            attribute_storage: object.attribute_storage,
             track_times: object.track_times,
             expects_large_attributes: large_attributes,
         })
@@ -222,7 +223,7 @@ impl IntoIterator for MetadataRecords {
 }
 
 fn group_creation(object: ObjectCreationProperties, group: &GroupSpec) -> GroupCreationProperties {
-    GroupCreationProperties { object, links: group.link_storage, ..GroupCreationProperties::default() }
+    GroupCreationProperties { object, link_storage: group.link_storage, ..GroupCreationProperties::default() }
 }
 
 /// The properties of a group, or of a container, which are those of its root group.

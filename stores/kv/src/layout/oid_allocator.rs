@@ -47,7 +47,7 @@ impl OidAllocator {
     }
 
     /// Takes a reserved range. What was left of the one before is not used any more.
-    pub fn refill(&mut self, range: Range<u64>) {
+    pub fn replace_free_range(&mut self, range: Range<u64>) {
         self.free = range;
     }
 }
@@ -69,7 +69,7 @@ mod tests {
     fn an_index_is_given_out_once() {
         let mut allocator = OidAllocator::default();
         assert_eq!(allocator.allocate(ObjectKind::Map), None);
-        allocator.refill(2..4);
+        allocator.replace_free_range(2..4);
         assert_eq!(allocator.allocate(ObjectKind::Map), Some(oid::new(ObjectKind::Map, 2)));
         assert_eq!(allocator.allocate(ObjectKind::Group), Some(oid::new(ObjectKind::Group, 3)));
         assert_eq!(allocator.allocate(ObjectKind::Group), None);

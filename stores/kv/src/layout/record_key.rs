@@ -104,7 +104,7 @@ impl<'a> RecordKey<'a> {
     }
 
     /// The dkey. That of a map's record are the bytes of the key that sort; the caller makes the key of them.
-    pub fn dkey(&self) -> Cow<'_, [u8]> {
+    pub fn dkey_or_ordered_key(&self) -> Cow<'_, [u8]> {
         match self {
             RecordKey::Metadata(_) => names::INTERNAL_METADATA_DKEY.into(),
             RecordKey::AttributeCount
@@ -154,7 +154,7 @@ impl RecordKey<'_> {
             RecordKey::ChunkPiece { start, piece } => format!("of piece {piece} of the chunk at {start:?}"),
             RecordKey::FilteredChunk { start } => format!("of the chunk at {start:?}"),
             RecordKey::Blob(id) => format!("of the variable-length data {id}"),
-            _ => format!("{} of {}", text(&self.akey()), text(&self.dkey())),
+            _ => format!("{} of {}", text(&self.akey()), text(&self.dkey_or_ordered_key())),
         }
     }
 }

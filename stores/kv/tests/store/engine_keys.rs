@@ -51,7 +51,7 @@ fn record() -> impl Strategy<Value = RecordKey<'static>> {
 }
 
 fn is_unknown(record: &RecordKey<'_>) -> bool {
-    !is_known(&RecordKey::from_dkey_and_akey(&record.dkey(), &record.akey()))
+    !is_known(&RecordKey::from_dkey_and_akey(&record.dkey_or_ordered_key(), &record.akey()))
 }
 
 fn is_known(record: &RecordKey<'_>) -> bool {
@@ -69,7 +69,7 @@ fn first_piece(record: RecordKey<'_>) -> RecordKey<'_> {
 proptest! {
     #[test]
     fn every_record_comes_back_from_its_engine_key(object in object(), record in record()) {
-        let (dkey, akey) = (record.dkey().into_owned(), record.akey().into_owned());
+        let (dkey, akey) = (record.dkey_or_ordered_key().into_owned(), record.akey().into_owned());
         let named = RecordKey::from_dkey_and_akey(&dkey, &akey);
         prop_assert_eq!(&named, &first_piece(record.clone()));
         let engine = EngineKey::new(object, &record);
@@ -79,7 +79,7 @@ proptest! {
     #[test]
     fn records_with_any_dkey_and_akey_have_a_key_of_their_own(object in object(), dkey in bytes(), akey in bytes()) {
         let record = RecordKey::from_dkey_and_akey(&dkey, &akey);
-        prop_assert_eq!((&record.dkey()[..], &record.akey()[..]), (&dkey[..], &akey[..]));
+        prop_assert_eq!((&record.dkey_or_ordered_key()[..], &record.akey()[..]), (&dkey[..], &akey[..]));
         let engine = EngineKey::new(object, &record);
         prop_assert_eq!(EngineKey::parse(engine.as_bytes()), Ok((object, record.clone())));
         prop_assert!(is_known(&record) || EngineKey::new(object, &record).as_bytes().contains(&0xf0));

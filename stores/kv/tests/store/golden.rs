@@ -25,7 +25,11 @@ fn record(found: (EngineKey, impl AsRef<[u8]>), engine: &str, dkey: &str, akey: 
     assert_eq!(format!("{key:?}"), hex(&bytes(engine)), "the engine key");
     let (_, record) = EngineKey::parse(key.as_bytes()).unwrap();
     let map_key = matches!(record, RecordKey::MapRecord(_));
-    assert!(map_key || record.dkey() == bytes(dkey), "the dkey is {}", hex(&record.dkey()));
+    assert!(
+        map_key || record.dkey_or_ordered_key() == bytes(dkey),
+        "the dkey is {}",
+        hex(&record.dkey_or_ordered_key())
+    );
     assert_eq!(hex(&record.akey()), hex(&bytes(akey)), "the akey");
     assert_eq!(hex(found), hex(&bytes(value)), "the value: {}", found.escape_ascii());
 }
@@ -66,9 +70,9 @@ fn the_examples_of_the_page() {
     assert_eq!(oid::token(DATASET).to_vec(), bytes("02000000000000000000004000000000"));
     let chunk = key::chunk_piece(DATASET, &[30, 0], 0);
     let (_, chunk) = EngineKey::parse(chunk.as_bytes()).unwrap();
-    assert_eq!(chunk.dkey(), bytes("001e000000000000000000000000000000"));
+    assert_eq!(chunk.dkey_or_ordered_key(), bytes("001e000000000000000000000000000000"));
     let scalar = key::chunk_piece(DATASET, &[], 0);
-    assert_eq!(EngineKey::parse(scalar.as_bytes()).unwrap().1.dkey(), bytes("00"));
+    assert_eq!(EngineKey::parse(scalar.as_bytes()).unwrap().1.dkey_or_ordered_key(), bytes("00"));
     for (number, ordered) in [(0, "00"), (1, "0101"), (1000, "0203e8")] {
         assert_eq!(key::attribute_name_at_rank(oid::ROOT, number).as_bytes(), bytes(&format!("0101 2003 {ordered}")));
     }

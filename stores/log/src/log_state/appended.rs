@@ -24,7 +24,7 @@ impl LogState {
     }
 
     /// Whether those are rows of a dataset.
-    pub fn has_appended_rows_to(&self, dataset: u64) -> bool {
+    pub fn has_rows_to_place_in(&self, dataset: u64) -> bool {
         self.appended.get(&dataset).is_some_and(AppendedRows::has_rows_to_place)
     }
 
@@ -50,7 +50,11 @@ impl LogState {
         {
             // What is seen has an extent: later rows, also those of others, go behind it.
             if let Some(extent) = rows.unrecorded_extent() {
-                self.append_dataset_entry(number, extent.len(), UnstagedEntry::plain(EntryChange::GrowToAtLeast(extent), &[]))?;
+                self.append_dataset_entry(
+                    number,
+                    extent.len(),
+                    UnstagedEntry::plain(EntryChange::GrowToAtLeast(extent), &[]),
+                )?;
             }
             if let Some(dataset) = self.datasets.get_mut(&number) {
                 dataset.shift_unended_entries(&shifts);

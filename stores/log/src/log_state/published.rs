@@ -65,15 +65,15 @@ impl LogState {
     ///
     /// # Errors
     /// As [`LogState::open`].
-    pub fn read_published(
+    pub fn queue_published_batches(
         &mut self,
         skip_own_file: bool,
-        last_orders: &[Option<u64>],
+        last_batch_orders: &[Option<u64>],
         limit: AllocationLimit,
     ) -> Result<()> {
         for number in 0..self.files.len() {
             let is_own = skip_own_file && number == self.own;
-            let is_known = last_orders.get(number) == Some(&Some(self.files[number].last_batch_order));
+            let is_known = last_batch_orders.get(number) == Some(&Some(self.files[number].last_batch_order));
             if !is_own && !is_known && self.files[number].detect_unread_entries()? {
                 self.read_batches(number, limit)?;
             }

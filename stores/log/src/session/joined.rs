@@ -6,7 +6,7 @@ use h5live_model::{Error, Layout, Mode, ObjectScope, PublishLevel, Result, Store
 use parking_lot::RwLockWriteGuard;
 
 use super::{LogOpenRequest, LogSession};
-use crate::anchor::AnchoredDataset;
+use crate::anchor::AnchorDataset;
 use crate::index_table::UNENDED_BATCH_ORDER;
 use crate::log_state::LogState;
 use crate::multi_writer_files::{AppendLock, MainFileUse, MultiWriterFiles};
@@ -37,9 +37,9 @@ impl LogSession {
     ///
     /// # Errors
     /// As [`LogSession::catch_up`].
-    pub fn catch_up_if_needed(&self, anchor: &AnchoredDataset) -> Result<()> {
+    pub fn catch_up_if_needed(&self, anchor: &AnchorDataset) -> Result<()> {
         let is_resized = matches!(anchor.spec.layout, Layout::Chunked(_)) && !self.made.lock().contains(&anchor.number);
-        if is_resized || self.state.read().has_read_other_files() {
+        if is_resized || self.state.read().has_read_all_files() {
             self.catch_up()?;
         }
         Ok(())
@@ -81,7 +81,7 @@ impl LogSession {
         loop {
             let (own, last, knows_all) = {
                 let state = self.state.read();
-                (state.own_file().number, state.last_batch_order(), state.has_read_other_files())
+                (state.own_file().number, state.last_batch_order(), state.has_read_all_files())
             };
             let Some(order) = files.take_next_batch_order(own, last, knows_all).map_err(into_model_error)? else {
                 self.catch_up()?;
@@ -99,7 +99,7 @@ impl LogSession {
     pub(super) fn leave(&self) -> Result<()> {
         let Some(files) = &self.files else { return Ok(()) };
         let left = self.leave_files(&**files);
-        files.leave();
+        files.release_presence();
         left
     }
 

@@ -50,6 +50,6 @@ impl LogSession {
         self.inner.refresh(ObjectScope::Objects(&[group]))?;
         let mut subfiles = SubfileOpener::for_following(self.files.as_deref());
         subfiles.add_unopened_subfiles(&*self.inner, group, state, self.max_allocation)?;
-        state.read_published(self.has_joined, &last_orders.unwrap_or_default(), self.max_allocation)
+        state.queue_published_batches(self.has_joined, &last_orders.unwrap_or_default(), self.max_allocation)
     }
 }

@@ -116,7 +116,7 @@ impl EntryWriter {
     ///
     /// # Errors
     /// [`PlacementError`].
-    pub fn add_large_file<R: Read>(
+    pub fn add_large_object_return_digest<R: Read>(
         &mut self,
         entry: &TarEntry,
         contents: EntryContents<'_, R>,
@@ -131,7 +131,7 @@ impl EntryWriter {
     fn placement_error(&self, error: PlacementError, entry: &TarEntry, at: u64) -> Error {
         match error {
             PlacementError::Failed(error) => error,
-            PlacementError::Fault(fault) => {
+            PlacementError::PathFault(fault) => {
                 let path = String::from_utf8_lossy(&entry.path).into_owned();
                 Error::Archive { archive: self.archive.clone(), at, entry: Some(path), fault }
             }
@@ -252,8 +252,13 @@ impl BackgroundEntryWriter {
     ///
     /// # Errors
     /// Those of earlier entries: [`Error::File`], [`Error::Archive`].
-    pub fn push(&mut self, entry: TarEntry, contents: Option<FileContents>, end: u64) -> Result<()> {
-        self.batch.entries.push(ReadEntry { entry, contents, records_end: self.batch.records.len(), end });
+    pub fn push(&mut self, entry: TarEntry, contents: Option<FileContents>, end_in_archive: u64) -> Result<()> {
+        self.batch.entries.push(ReadEntry {
+            entry,
+            contents,
+            records_end: self.batch.records.len(),
+            end: end_in_archive,
+        });
         if self.batch.is_full() { self.hand_over() } else { Ok(()) }
     }
 
@@ -275,7 +280,7 @@ impl BackgroundEntryWriter {
     ///
     /// # Errors
     /// As [`BackgroundEntryWriter::push`].
-    pub fn commit_later(&mut self) -> Result<()> {
+    pub fn commit_in_background(&mut self) -> Result<()> {
         self.hand_over()?;
         match &self.thread {
             Some(thread) if thread.send(WriteTask::Commit) => Ok(()),

@@ -11,7 +11,7 @@ use h5live::model::{LinkTarget, Name, ObjectId, ObjectKind};
 use twox_hash::XxHash3_128;
 
 use crate::count_with_examples::CountWithExamples;
-use crate::error::{Error, InvalidFileReason, Result};
+use crate::error::{Error, Result, UnsuitableFileReason};
 use crate::tables::read_byte_rows;
 
 /// Bytes of the hash of a path.
@@ -64,8 +64,8 @@ fn all_links(file: &File) -> Result<Vec<FoundLink>> {
 ///
 /// # Errors
 /// [`Error::File`].
-pub fn save_links_before_import(file: &File) -> Result<()> {
-    delete_saved_links(file)?;
+pub fn save_link_hashes_before_import(file: &File) -> Result<()> {
+    delete_saved_link_hashes(file)?;
     let hashes: Vec<[u8; HASH_BYTES]> = all_links(file)?.into_iter().map(|link| link.hash).collect();
     if !hashes.is_empty() {
         let shape = [hashes.len() as u64, HASH_BYTES as u64];
@@ -81,7 +81,7 @@ pub fn save_links_before_import(file: &File) -> Result<()> {
 ///
 /// # Errors
 /// [`Error::File`].
-pub fn delete_saved_links(file: &File) -> Result<()> {
+pub fn delete_saved_link_hashes(file: &File) -> Result<()> {
     match file.root().unlink(LINK_HASHES_BEFORE_IMPORT) {
         Err(error) if error.is_not_found_in_file() => Ok(()),
         done => Ok(done?),
@@ -92,13 +92,13 @@ pub fn delete_saved_links(file: &File) -> Result<()> {
 /// since. `archive_count_before`: how many the file had then.
 ///
 /// # Errors
-/// [`InvalidFileReason::NoSavedLinks`]; [`Error::File`].
+/// [`UnsuitableFileReason::NoSavedLinks`]; [`Error::File`].
 pub fn remove_new_links(file: &File, archive_count_before: u64) -> Result<CountWithExamples> {
     let before: HashSet<[u8; HASH_BYTES]> = match file.dataset(LINK_HASHES_BEFORE_IMPORT) {
         Ok(dataset) => read_byte_rows(&dataset, HASH_BYTES)?.as_chunks().0.iter().copied().collect(),
         Err(error) if error.is_not_found_in_file() && archive_count_before == 0 => HashSet::new(),
         Err(error) if error.is_not_found_in_file() => {
-            return Err(Error::invalid_file(file, InvalidFileReason::NoSavedLinks));
+            return Err(Error::unsuitable_file(file, UnsuitableFileReason::NoSavedLinkHashes));
         }
         Err(error) => return Err(error.into()),
     };

@@ -14,7 +14,7 @@ mod trial;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use h5live::archive::layout::{ARCHIVE, ArchiveRow, LAYOUT_ATTRIBUTE, TABLE_GROUP};
+use h5live::archive::layout::{ARCHIVE_TABLE, ArchiveRow, LAYOUT_ATTRIBUTE, TABLE_GROUP};
 use h5live::{File, LibVer, Options};
 
 use self::entry_writer::BackgroundEntryWriter;
@@ -30,7 +30,7 @@ pub use self::shredder::SampleIndexWriter;
 use self::shredder::ShredderWriter;
 pub use self::trial::choose_zstd_if_compressible;
 use crate::count_with_examples::CountWithExamples;
-use crate::error::{Error, InvalidFileReason, Result};
+use crate::error::{Error, Result, UnsuitableFileReason};
 use crate::scanner::TarScanner;
 use crate::source::TarSource;
 use crate::tables::{CommittedCounts, ImportState, ImportTablesWriter};
@@ -91,7 +91,7 @@ impl Importer {
     /// [`Error::File`].
     pub fn create(file: &File, options: ImportOptions) -> Result<Self> {
         if options.filter.is_some() && options.layout != TarLayout::Shredder {
-            return Err(Error::invalid_file(file, InvalidFileReason::LayoutWithoutFilter(options.layout.name())));
+            return Err(Error::unsuitable_file(file, UnsuitableFileReason::LayoutWithoutFilter(options.layout.name())));
         }
         let datasets = match options.layout {
             TarLayout::Shredder => LayoutDatasets::Shredder(Box::new(ShredderWriter::create(
@@ -113,7 +113,7 @@ impl Importer {
     /// Opens a file of an earlier import, to add to it. Its layout and digests stay what they are.
     ///
     /// # Errors
-    /// [`Error::InvalidFile`] if the file is none.
+    /// [`Error::UnsuitableFile`] if the file is none.
     pub fn open(file: &File, options: ImportOptions) -> Result<Self> {
         let layout = import_layout_kind(file)?;
         let (tables, committed) = ImportTablesWriter::open_existing(file)?;
@@ -128,14 +128,14 @@ impl Importer {
     /// Imports an archive behind what the file has.
     ///
     /// # Errors
-    /// [`Error::InvalidFile`] if an import into the file was interrupted; [`Error::Archive`], [`Error::File`]. What came before
+    /// [`Error::UnsuitableFile`] if an import into the file was interrupted; [`Error::Archive`], [`Error::File`]. What came before
     /// the fault is in the file then.
     pub fn import(self, source: TarSource, progress: &mut dyn FnMut(ImportProgress)) -> Result<ImportReport> {
         if has_unfinished_import(&self.file)? && self.committed.entries > 0 {
-            return Err(Error::invalid_file(&self.file, InvalidFileReason::UnfinishedImport));
+            return Err(Error::unsuitable_file(&self.file, UnsuitableFileReason::UnfinishedImport));
         }
         if let LayoutDatasets::PerFile(_) = &self.datasets {
-            links_before::save_links_before_import(&self.file)?;
+            links_before::save_link_hashes_before_import(&self.file)?;
         }
         self.tables.write_state_and_flush(ImportState::AddingEntries)?;
         let scanner = TarScanner::new(source.decompressed, &source.name).ignore_zeros(self.options.ignores_zeros);
@@ -146,10 +146,12 @@ impl Importer {
     /// Continues an import of this archive that was interrupted.
     ///
     /// # Errors
-    /// [`Error::InvalidFile`] if none was; [`OtherArchive`](crate::TarFault::ResumedArchiveDiffers) if it was another archive; as [`Importer::import`].
+    /// [`Error::UnsuitableFile`] if none was; [`OtherArchive`](crate::TarFault::ResumedArchiveDiffersAtEntry) if it was another archive; as [`Importer::import`].
     pub fn resume(mut self, source: TarSource, progress: &mut dyn FnMut(ImportProgress)) -> Result<ImportReport> {
         match ImportState::of(&self.file)? {
-            ImportState::Done => return Err(Error::invalid_file(&self.file, InvalidFileReason::NoUnfinishedImport)),
+            ImportState::Done => {
+                return Err(Error::unsuitable_file(&self.file, UnsuitableFileReason::NoUnfinishedImport));
+            }
             ImportState::AddingEntries => {}
             ImportState::AddingArchiveRow => self.tables.undo_adding_archive_row()?,
         }
@@ -170,21 +172,23 @@ impl Importer {
     /// Takes back the import that did not end. The archives that were imported before it stay as they are.
     ///
     /// # Errors
-    /// [`Error::InvalidFile`] if none was interrupted; [`Error::File`].
+    /// [`Error::UnsuitableFile`] if none was interrupted; [`Error::File`].
     pub fn roll_back(mut self) -> Result<RollbackReport> {
         match ImportState::of(&self.file)? {
-            ImportState::Done => return Err(Error::invalid_file(&self.file, InvalidFileReason::NoUnfinishedImport)),
+            ImportState::Done => {
+                return Err(Error::unsuitable_file(&self.file, UnsuitableFileReason::NoUnfinishedImport));
+            }
             ImportState::AddingEntries => {}
             ImportState::AddingArchiveRow => self.tables.undo_adding_archive_row()?,
         }
-        let rows: Vec<ArchiveRow> = self.file.dataset(ARCHIVE)?.read()?;
+        let rows: Vec<ArchiveRow> = self.file.dataset(ARCHIVE_TABLE)?.read()?;
         let archives = rows.len() as u64;
         let (kept, header_end) =
             rows.last().map_or((0, 0), |row| (row.first_entry.saturating_add(row.entries), row.header_end));
         if kept > self.committed.entries {
-            return Err(Error::invalid_file(
+            return Err(Error::unsuitable_file(
                 &self.file,
-                InvalidFileReason::InconsistentTables("an archive has more entries than there are"),
+                UnsuitableFileReason::InconsistentTables("an archive has more entries than there are"),
             ));
         }
         let committed = self.tables.truncate_entry_rows(kept)?;
@@ -202,7 +206,7 @@ impl Importer {
         };
         self.tables.truncate_other_tables(header_end)?;
         self.tables.write_name_index_and_finish()?;
-        links_before::delete_saved_links(&self.file)?;
+        links_before::delete_saved_link_hashes(&self.file)?;
         self.file.flush()?;
         Ok(RollbackReport {
             removed_entries: self.committed.entries - kept,
@@ -232,16 +236,17 @@ impl Importer {
 /// The layout of a file.
 ///
 /// # Errors
-/// [`Error::InvalidFile`] if it has no tables of an import.
+/// [`Error::UnsuitableFile`] if it has no tables of an import.
 pub fn import_layout_kind(file: &File) -> Result<TarLayout> {
     let group = match file.group(TABLE_GROUP) {
         Err(error) if error.is_not_found_in_file() => {
-            return Err(Error::invalid_file(file, InvalidFileReason::NoTables));
+            return Err(Error::unsuitable_file(file, UnsuitableFileReason::NoTables));
         }
         group => group?,
     };
     let name: String = group.attribute(LAYOUT_ATTRIBUTE)?.read_scalar()?;
-    name.parse().map_err(|_| Error::invalid_file(file, InvalidFileReason::InconsistentTables("the layout is unknown")))
+    name.parse()
+        .map_err(|_| Error::unsuitable_file(file, UnsuitableFileReason::InconsistentTables("the layout is unknown")))
 }
 
 /// Whether an import into a file is under way, or was interrupted.

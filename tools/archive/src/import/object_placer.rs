@@ -27,7 +27,7 @@ pub enum DatasetPlacement {
     /// A name in a group.
     InGroup(ObjectId, Name),
     /// This object has them already.
-    Same(ObjectId),
+    ExistingWithSameContents(ObjectId),
 }
 
 /// Why there is no place for a path.
@@ -36,7 +36,7 @@ pub enum PlacementError {
     /// Something failed.
     Failed(crate::Error),
     /// The path is the cause.
-    Fault(TarFault),
+    PathFault(TarFault),
 }
 
 impl<E: Into<crate::Error>> From<E> for PlacementError {
@@ -47,14 +47,14 @@ impl<E: Into<crate::Error>> From<E> for PlacementError {
 
 /// What belongs to entries that are committed.
 #[derive(Debug, Default)]
-pub struct CommittedObjects {
+pub struct KeptObjects {
     /// The paths of entries.
     paths: HashSet<Vec<u8>>,
     /// The datasets of samples.
     objects: HashSet<ObjectId>,
 }
 
-impl CommittedObjects {
+impl KeptObjects {
     /// Adds the path of an entry.
     pub fn add_path(&mut self, path: &[u8]) {
         self.paths.insert(split_path(path).join(&b'/'));
@@ -75,7 +75,7 @@ pub struct ObjectPlacer {
     /// Paths of entries that have no object under them, because they are taken or cannot be.
     pub entries_not_at_own_path: CountWithExamples,
     /// What a continued import found in its tables. Other objects make room.
-    committed: Option<CommittedObjects>,
+    committed: Option<KeptObjects>,
 }
 
 /// Why a path cannot be that of an object of an archive; `None` if it can be.
@@ -111,7 +111,7 @@ impl ObjectPlacer {
     }
 
     /// Says what belongs to entries that are committed. Everything else is left from an import that was interrupted.
-    pub fn set_committed(&mut self, committed: CommittedObjects) {
+    pub fn set_committed(&mut self, committed: KeptObjects) {
         self.committed = Some(committed);
     }
 
@@ -187,7 +187,7 @@ impl ObjectPlacer {
         let mut suffix = 0;
         while found.is_none() {
             match on_collision {
-                ImportCollisionPolicy::Error => return Err(PlacementError::Fault(TarFault::Collision)),
+                ImportCollisionPolicy::Error => return Err(PlacementError::PathFault(TarFault::PathCollision)),
                 ImportCollisionPolicy::StoreWithoutPath => return Ok(None),
                 ImportCollisionPolicy::AliasIfSameElseSuffix | ImportCollisionPolicy::Suffix => {}
             }
@@ -235,7 +235,7 @@ impl ObjectPlacer {
         is_same: &dyn Fn(&Dataset) -> Result<bool>,
     ) -> Result<Option<DatasetPlacement>, PlacementError> {
         let names = split_path(path);
-        let fault = |text| PlacementError::Fault(TarFault::UnusablePath(text));
+        let fault = |text| PlacementError::PathFault(TarFault::UnusablePath(text));
         let obstacle = unusable_path_reason(path);
         if let Some(text) = obstacle
             && on_collision == ImportCollisionPolicy::Error
@@ -265,7 +265,7 @@ impl ObjectPlacer {
                 return Ok(Some(DatasetPlacement::InGroup(group, name)));
             };
             match on_collision {
-                ImportCollisionPolicy::Error => return Err(PlacementError::Fault(TarFault::Collision)),
+                ImportCollisionPolicy::Error => return Err(PlacementError::PathFault(TarFault::PathCollision)),
                 ImportCollisionPolicy::StoreWithoutPath => return Ok(None),
                 ImportCollisionPolicy::Suffix => {}
                 ImportCollisionPolicy::AliasIfSameElseSuffix => {
@@ -273,7 +273,7 @@ impl ObjectPlacer {
                         && let Object::Dataset(dataset) = self.file.root().object_by_id(id, "")?
                         && is_same(&dataset)?
                     {
-                        return Ok(Some(DatasetPlacement::Same(id)));
+                        return Ok(Some(DatasetPlacement::ExistingWithSameContents(id)));
                     }
                 }
             }
@@ -287,7 +287,7 @@ impl ObjectPlacer {
     ///
     /// # Errors
     /// [`crate::Error::File`].
-    pub fn make_hidden_placement(&mut self, group: &str, sample: u64) -> Result<DatasetPlacement> {
+    pub fn make_placement_by_sample_number(&mut self, group: &str, sample: u64) -> Result<DatasetPlacement> {
         let path: Vec<&[u8]> = split_path(group.as_bytes());
         let mut group = self.file.session().root;
         for name in &path {
@@ -309,7 +309,7 @@ impl ObjectPlacer {
             return Ok(());
         }
         match self.group(&split_path(path), ImportCollisionPolicy::StoreWithoutPath) {
-            Ok(_) | Err(PlacementError::Fault(_)) => Ok(()),
+            Ok(_) | Err(PlacementError::PathFault(_)) => Ok(()),
             Err(PlacementError::Failed(error)) => Err(error),
         }
     }
@@ -318,7 +318,7 @@ impl ObjectPlacer {
     fn link_place(&mut self, path: &[u8]) -> Result<Option<(ObjectId, Name)>> {
         match self.make_placement(path, ImportCollisionPolicy::StoreWithoutPath, &|_| Ok(false)) {
             Ok(Some(DatasetPlacement::InGroup(group, name))) => Ok(Some((group, name))),
-            Ok(_) | Err(PlacementError::Fault(_)) => Ok(None),
+            Ok(_) | Err(PlacementError::PathFault(_)) => Ok(None),
             Err(PlacementError::Failed(error)) => Err(error),
         }
     }
@@ -392,7 +392,7 @@ fn resolve(folder: &[&[u8]], target: &[u8]) -> Option<Vec<u8>> {
 
 fn with_suffix(name: &[u8], suffix: u32) -> Result<Name, PlacementError> {
     if suffix >= MAX_SUFFIX {
-        return Err(PlacementError::Fault(TarFault::UnusablePath("too many files have it")));
+        return Err(PlacementError::PathFault(TarFault::UnusablePath("too many files have it")));
     }
     Ok(Name::from(&*[name, format!("~{suffix}").as_bytes()].concat()))
 }

@@ -6,7 +6,7 @@ use h5live::archive::layout::{SAMPLE_REFERENCE, UNPLACED_CONTENT_GROUP};
 use h5live::model::{DatasetSpec, Dataspace, Layout, LinkTarget, Name, NewObject, ObjectId, ObjectSpec, Shape};
 use h5live::{Dataset, File, H5Type, Reference};
 
-use super::object_placer::{CommittedObjects, DatasetPlacement, ObjectPlacer, PlacementError};
+use super::object_placer::{DatasetPlacement, KeptObjects, ObjectPlacer, PlacementError};
 use super::options::{ImportCollisionPolicy, ImportOptions, TarLayout};
 use crate::column::ColumnAppender;
 use crate::contents::{DataOrHole, EntryContents};
@@ -64,14 +64,14 @@ impl EntryObjectWriter {
     /// # Errors
     /// [`crate::Error::File`].
     pub fn truncate_references(&mut self, samples: u64) -> Result<()> {
-        self.references.truncate(samples)
+        self.references.drop_pending_and_truncate(samples)
     }
 
     /// Says which entries are committed. Objects of others are left from an import that was interrupted, and make room.
     ///
     /// # Errors
     /// [`crate::Error::File`].
-    pub fn set_committed_with_referenced(&mut self, mut committed: CommittedObjects) -> Result<()> {
+    pub fn set_committed_with_referenced(&mut self, mut committed: KeptObjects) -> Result<()> {
         for reference in self.references.dataset().read::<Reference>()? {
             if let Some(object) = self.file.dereference(&reference)? {
                 committed.add_object(object.id());
@@ -151,7 +151,7 @@ impl EntryObjectWriter {
             Some(place) => Ok(place),
             None => {
                 self.paths.entries_not_at_own_path.add(&entry.path);
-                Ok(self.paths.make_hidden_placement(UNPLACED_CONTENT_GROUP, sample)?)
+                Ok(self.paths.make_placement_by_sample_number(UNPLACED_CONTENT_GROUP, sample)?)
             }
         }
     }
@@ -169,7 +169,7 @@ impl EntryObjectWriter {
     ) -> Result<(), PlacementError> {
         let is_same = |other: &Dataset| Ok(has_elements(other, contents)?);
         let id = match self.place(entry, digest, sample_number, &is_same)? {
-            DatasetPlacement::Same(id) => id,
+            DatasetPlacement::ExistingWithSameContents(id) => id,
             DatasetPlacement::InGroup(group, name) => self.create_compact(group, &name, contents)?,
         };
         Ok(self.push_reference(id)?)
@@ -186,10 +186,10 @@ impl EntryObjectWriter {
         mut contents: EntryContents<'_, R>,
     ) -> Result<Vec<u8>, PlacementError> {
         let dataset = self.write_large(&mut contents)?;
-        let digest = contents.digest();
+        let digest = contents.into_digest_of_read();
         let is_same = |other: &Dataset| Ok(are_equal(other, &dataset)?);
         let id = match self.place(entry, &digest, sample_number, &is_same)? {
-            DatasetPlacement::Same(id) => {
+            DatasetPlacement::ExistingWithSameContents(id) => {
                 let discarded = self.file.writer().and_then(|writer| writer.discard(dataset.id()));
                 discarded.map_err(|error| self.paths.error(error))?;
                 id
@@ -236,8 +236,8 @@ impl EntryObjectWriter {
         match entry.kind {
             b'5' => Ok(self.paths.make_group_if_possible(&entry.path)?),
             0 if entry.path.ends_with(b"/") => Ok(self.paths.make_group_if_possible(&entry.path)?),
-            b'1' => Ok(self.paths.add_hard_link_if_possible(&entry.path, &entry.link)?),
-            b'2' => Ok(self.paths.add_soft_link_if_possible(&entry.path, &entry.link)?),
+            b'1' => Ok(self.paths.add_hard_link_if_possible(&entry.path, &entry.link_target)?),
+            b'2' => Ok(self.paths.add_soft_link_if_possible(&entry.path, &entry.link_target)?),
             _ if entry.is_file() => self.store_empty(entry),
             _ => Ok(()),
         }
@@ -251,7 +251,7 @@ impl EntryObjectWriter {
                 let dataset = self.new_dataset(0)?;
                 Ok(self.link(group, &name, dataset.id())?)
             }
-            Ok(Some(DatasetPlacement::Same(_))) => Ok(()),
+            Ok(Some(DatasetPlacement::ExistingWithSameContents(_))) => Ok(()),
             Ok(None) => {
                 self.paths.entries_not_at_own_path.add(&entry.path);
                 Ok(())

@@ -2,11 +2,11 @@
 
 use std::io::Read;
 
-use h5live::archive::layout::{ARCHIVE, ArchiveRow, ENTRY, HEADERS_AND_PADDING, PATH_AND_LINK_TARGET};
+use h5live::archive::layout::{ARCHIVE_TABLE, ArchiveRow, ENTRY_TABLE, HEADERS_AND_PADDING, PATH_AND_LINK_TARGET};
 use h5live::{Dataset, File};
 
-use super::object_placer::CommittedObjects;
-use crate::error::{Error, InvalidFileReason, Result, TarFault};
+use super::object_placer::KeptObjects;
+use crate::error::{Error, Result, TarFault, UnsuitableFileReason};
 use crate::scanner::{NonContentSink, TarScanner};
 use crate::tables::{ArchiveStart, for_each_row, read_bytes};
 
@@ -55,21 +55,21 @@ impl NonContentSink for StoredRecords {
 /// archive begins, and where the records of the last entry end.
 ///
 /// # Errors
-/// [`TarFault::ResumedArchiveDiffers`], [`Error::File`].
+/// [`TarFault::ResumedArchiveDiffersAtEntry`], [`Error::File`].
 pub fn skip_committed_and_compare_headers<R: Read>(
     file: &File,
     scanner: &mut TarScanner<R>,
     committed_entries_in_all_archives: u64,
 ) -> Result<(ArchiveStart, u64)> {
-    let archives: Vec<ArchiveRow> = file.dataset(ARCHIVE)?.read()?;
+    let archives: Vec<ArchiveRow> = file.dataset(ARCHIVE_TABLE)?.read()?;
     let start = archives.last().map_or(ArchiveStart::default(), |row| ArchiveStart {
         first_entry: row.first_entry.saturating_add(row.entries),
         header_start: row.header_end,
     });
     if start.first_entry > committed_entries_in_all_archives {
-        return Err(Error::invalid_file(
+        return Err(Error::unsuitable_file(
             file,
-            InvalidFileReason::InconsistentTables("an archive has more entries than there are"),
+            UnsuitableFileReason::InconsistentTables("an archive has more entries than there are"),
         ));
     }
     let dataset = file.dataset(HEADERS_AND_PADDING)?;
@@ -85,7 +85,7 @@ pub fn skip_committed_and_compare_headers<R: Read>(
     for entry in start.first_entry..committed_entries_in_all_archives {
         let found = scanner.next_entry(&mut stored)?;
         if found.is_none() || stored.is_other {
-            return Err(scanner.error(TarFault::ResumedArchiveDiffers(entry - start.first_entry)));
+            return Err(scanner.error(TarFault::ResumedArchiveDiffersAtEntry(entry - start.first_entry)));
         }
     }
     Ok((start, stored.at))
@@ -95,10 +95,10 @@ pub fn skip_committed_and_compare_headers<R: Read>(
 ///
 /// # Errors
 /// [`Error::File`].
-pub fn committed_paths(file: &File) -> Result<CommittedObjects> {
+pub fn committed_paths(file: &File) -> Result<KeptObjects> {
     let bytes = read_bytes(&file.dataset(PATH_AND_LINK_TARGET)?)?;
-    let mut committed = CommittedObjects::default();
-    for_each_row(&file.dataset(ENTRY)?, |row| {
+    let mut committed = KeptObjects::default();
+    for_each_row(&file.dataset(ENTRY_TABLE)?, |row| {
         let range = row.path_offset as usize..row.path_offset as usize + row.path_length as usize;
         bytes.get(range).into_iter().for_each(|path| committed.add_path(path));
         Ok(())

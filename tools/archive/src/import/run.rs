@@ -90,7 +90,7 @@ impl<R: Read> ImportRun<R> {
         }
         tables.push_archive(ArchiveRow { first_entry, entries, header_start, header_end, name: self.archive })?;
         tables.write_name_index_and_finish()?;
-        links_before::delete_saved_links(&self.file)?;
+        links_before::delete_saved_link_hashes(&self.file)?;
         self.file.flush()?;
         let (samples, content_bytes) = (tables.samples(), tables.content_bytes());
         let moved = writer.objects.as_ref().map(|objects| objects.entries_not_at_own_path().clone());
@@ -123,9 +123,10 @@ impl<R: Read> ImportRun<R> {
         if entry.has_file_contents() {
             let bytes = self.content_bytes_in_all_archives.saturating_add(size);
             if bytes > self.options.max_total_content_bytes {
-                return Err(self
-                    .scanner
-                    .error(TarFault::ContentLimitExceeded { bytes, limit: self.options.max_total_content_bytes }));
+                return Err(self.scanner.error(TarFault::TotalContentLimitExceeded {
+                    bytes,
+                    limit: self.options.max_total_content_bytes,
+                }));
             }
             contents = Some(self.read_contents(&entry)?);
             self.content_bytes_in_all_archives = bytes;
@@ -140,17 +141,17 @@ impl<R: Read> ImportRun<R> {
         let mut contents = EntryContents::new(&mut self.scanner, entry, self.options.digest.hasher());
         if let Some(shredder) = &mut self.shredder {
             shredder.add_file(entry, &mut contents)?;
-            return Ok(FileContents::StoredWithDigest(contents.digest()));
+            return Ok(FileContents::StoredWithDigest(contents.into_digest_of_read()));
         }
         let bytes = contents.size();
         if bytes <= self.options.compact_limit.min(MAX_COMPACT_BYTES) {
             contents.read_all(self.entry_writer.reserve_contents(bytes as usize))?;
-            return Ok(self.entry_writer.claim_reserved_contents(bytes as usize, contents.digest()));
+            return Ok(self.entry_writer.claim_reserved_contents(bytes as usize, contents.into_digest_of_read()));
         }
-        match self.entry_writer.flush_to_writer()?.add_large_file(entry, contents) {
+        match self.entry_writer.flush_to_writer()?.add_large_object_return_digest(entry, contents) {
             Ok(digest) => Ok(FileContents::StoredWithDigest(digest)),
             Err(PlacementError::Failed(error)) => Err(error),
-            Err(PlacementError::Fault(fault)) => Err(self.scanner.error(fault)),
+            Err(PlacementError::PathFault(fault)) => Err(self.scanner.error(fault)),
         }
     }
 
@@ -159,7 +160,7 @@ impl<R: Read> ImportRun<R> {
         if let Some(shredder) = &mut self.shredder {
             shredder.commit()?;
         }
-        self.entry_writer.commit_later()
+        self.entry_writer.commit_in_background()
     }
 
     /// Publishes what is complete: contents first, and the rows of entries last.

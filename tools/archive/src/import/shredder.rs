@@ -71,9 +71,9 @@ impl SampleIndexWriter {
 
     fn truncate(&mut self, committed: &CommittedCounts) -> Result<()> {
         let offsets = committed.samples + u64::from(self.has_sentinel);
-        self.image_offset.truncate(offsets)?;
-        self.name_offset.truncate(offsets)?;
-        self.name.truncate(committed.sample_name_bytes)
+        self.image_offset.drop_pending_and_truncate(offsets)?;
+        self.name_offset.drop_pending_and_truncate(offsets)?;
+        self.name.drop_pending_and_truncate(committed.sample_name_bytes)
     }
 
     /// Adds a sample with its path. `contents_range`: where it begins and ends in the image.
@@ -135,7 +135,7 @@ impl ShredderWriter {
     /// [`crate::Error::File`].
     pub fn truncate(&mut self, committed: &CommittedCounts) -> Result<()> {
         self.samples.truncate(committed)?;
-        self.image.truncate(committed.content_bytes)
+        self.image.drop_pending_and_truncate(committed.content_bytes)
     }
 
     /// Drops contents that are not those of a whole file.
@@ -143,7 +143,7 @@ impl ShredderWriter {
     /// # Errors
     /// [`crate::Error::File`].
     pub fn drop_partial_contents(&mut self, kept_bytes: u64) -> Result<()> {
-        self.image.truncate(kept_bytes)?;
+        self.image.drop_pending_and_truncate(kept_bytes)?;
         self.image.commit()
     }
 

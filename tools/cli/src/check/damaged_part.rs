@@ -8,7 +8,7 @@ use h5live::model::StoreFinding;
 /// A part of a file that is damaged.
 pub struct NonStructureFinding {
     /// The path of the object that it belongs to, if it belongs to one.
-    pub path: Option<String>,
+    pub object_path: Option<String>,
     /// A word for the kind of fault, for programs.
     pub fault_kind: &'static str,
     /// What is wrong.
@@ -28,13 +28,13 @@ impl NonStructureFinding {
             }
             source = Error::source(error);
         }
-        NonStructureFinding { path: found.path.clone(), fault_kind: found.kind, cause }
+        NonStructureFinding { object_path: found.path.clone(), fault_kind: found.kind, cause }
     }
 }
 
 impl fmt::Display for NonStructureFinding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.path {
+        match &self.object_path {
             Some(path) => write!(f, "{path}: {}", self.cause),
             None => write!(f, "{}", self.cause),
         }

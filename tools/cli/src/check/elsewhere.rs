@@ -17,8 +17,8 @@ const BLOCK_BYTES: u64 = 16 << 20;
 const MAX_DATASET_BYTES: u64 = 1 << 40;
 
 /// The datasets with elements in other files that are not there, or cannot be read, and why.
-pub fn find_datasets_with_unreadable_sources(location: &Location) -> Vec<NonStructureFinding> {
-    let part = |path, cause| NonStructureFinding { path, fault_kind: KIND, cause };
+pub fn find_unreadable_data_elsewhere(location: &Location) -> Vec<NonStructureFinding> {
+    let part = |path, cause| NonStructureFinding { object_path: path, fault_kind: KIND, cause };
     let file = match open_file(location) {
         Ok(file) => file,
         Err(error) => return vec![part(None, error_with_causes(&error))],

@@ -29,7 +29,7 @@ fn damage_of(error: h5live::Error) -> Option<NonStructureFinding> {
     while let Some(source) = cause {
         if source.downcast_ref::<MapTableError>().is_some() {
             let path = error.object().unwrap_or_default().to_owned();
-            return Some(NonStructureFinding { path: Some(path), fault_kind: "map", cause: source.to_string() });
+            return Some(NonStructureFinding { object_path: Some(path), fault_kind: "map", cause: source.to_string() });
         }
         cause = source.source();
     }

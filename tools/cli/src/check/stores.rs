@@ -13,7 +13,7 @@ use crate::{leak_text, open};
 ///
 /// # Errors
 /// [`crate::error::Error::File`] if it cannot be read, or such stores cannot be checked.
-pub fn check_store(
+pub fn check_store_is_sound(
     out: &mut StdoutWriter,
     location: &Location,
     checks_data: bool,
@@ -44,7 +44,8 @@ fn print_text(
         out.line(format_args!("unused: {text}; `h5live repair --reclaim` deletes it"))?;
     }
     print_unchecksummed_bytes(out, location, report.unchecksummed_bytes.unwrap_or(0))?;
-    let unverified = UnverifiedCounts { chunks: report.unverified_part_count, datasets_with_unreadable_sources: 0 };
+    let unverified =
+        UnverifiedCounts { parts: report.unverified_part_count, datasets_with_unreadable_data_elsewhere: 0 };
     let verdict = match report.findings.len() {
         0 => verdict_without_findings(unverified, data),
         n if report.has_max_findings() => format!("{}, the check ended there", counted(n, "finding")),

@@ -10,20 +10,20 @@ use crate::output::StdoutWriter;
 #[derive(Clone, Copy)]
 pub struct UnverifiedCounts {
     /// Chunks, heap blocks and entries of a log that went through filters.
-    pub chunks: u64,
+    pub parts: u64,
     /// Datasets whose elements lie in other files.
-    pub datasets_with_unreadable_sources: u64,
+    pub datasets_with_unreadable_data_elsewhere: u64,
 }
 
 impl UnverifiedCounts {
     /// Chunks and datasets.
     pub fn count(self) -> u64 {
-        self.chunks + self.datasets_with_unreadable_sources
+        self.parts + self.datasets_with_unreadable_data_elsewhere
     }
 
     /// What is said of it in front of the other numbers.
     pub fn summary_prefix(self) -> String {
-        let parts = [("chunk", self.chunks), ("dataset", self.datasets_with_unreadable_sources)];
+        let parts = [("chunk", self.parts), ("dataset", self.datasets_with_unreadable_data_elsewhere)];
         let parts: Vec<_> =
             parts.into_iter().filter(|(_, n)| *n > 0).map(|(what, n)| counted(n, what).to_string()).collect();
         if parts.is_empty() { String::new() } else { format!("not verified: {}, ", parts.join(" and ")) }

@@ -71,7 +71,7 @@ impl ChunkLinker {
     }
 
     /// Says which datasets were copied, and why.
-    pub fn print_summary(&self) {
+    pub fn eprint_summary(&self) {
         self.copied
             .iter()
             .for_each(|(path, cause)| crate::output::eprint_line(format_args!("copied, not linked: {path}: {cause}")));

@@ -182,7 +182,7 @@ impl CopyCommand {
             losses(&report).iter().for_each(|loss| eprint_line(replace_temp_names(loss)));
             names.iter().flat_map(ReferencedFileNameMapper::lost_name_messages).for_each(eprint_line);
             #[cfg(feature = "hsds")]
-            links.iter().for_each(ChunkLinker::print_summary);
+            links.iter().for_each(ChunkLinker::eprint_summary);
         }
         let user_block = if output_is_native { 0 } else { self.user_block()?.len() };
         if user_block > 0 && !self.quiet {

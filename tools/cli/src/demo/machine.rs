@@ -31,13 +31,13 @@ pub struct MachineSample {
 
 /// How busy the processors are between two samples.
 #[derive(Debug, Default)]
-pub struct ProcessorLoad {
+pub struct ProcessorLoadMeter {
     busy: u64,
     idle: u64,
     percent: f32,
 }
 
-impl ProcessorLoad {
+impl ProcessorLoadMeter {
     /// The share of the time since the last sample that the processors were busy (percent). The kernel counts in ticks: if
     /// none is over, it is as before.
     pub fn percent_since_last(&mut self, sample: &MachineSample) -> f32 {

@@ -28,7 +28,7 @@ use crate::wait::seconds;
 use crate::watch::screen::Screen;
 use crate::watch::{read_raw_rows_with_first, row_count};
 
-use machine::{METRIC_NAMES_AND_UNITS, MachineSampler, ProcessorLoad};
+use machine::{METRIC_NAMES_AND_UNITS, MachineSampler, ProcessorLoadMeter};
 
 /// The dataset of the demo.
 const DATASET: &str = "machine/samples";
@@ -100,7 +100,7 @@ impl DemoCommand {
             let page = page::DemoServer::start(location, !self.json)?;
             self.show(location, &mut troupe, &interrupted, page.as_ref())?;
         }
-        troupe.finish(row_counts_of_last_flush).map_err(Error::Process)?;
+        troupe.end_all_and_check(row_counts_of_last_flush).map_err(Error::Process)?;
         self.sum_up(location, &troupe)?;
         Ok(if troupe.violations.is_empty() { CommandOutcome::Clean } else { CommandOutcome::Findings })
     }
@@ -154,7 +154,7 @@ impl DemoCommand {
     }
 
     fn sum_up(&self, location: &Location, troupe: &WriterAndReaders) -> Result<()> {
-        let written = troupe.flushed_row_counts().first().copied().unwrap_or(0);
+        let written = troupe.last_flushed_row_counts().first().copied().unwrap_or(0);
         let readers = troupe.reader_results(0);
         let all = Latencies::merge(readers.iter().map(|(_, latencies)| latencies.clone()));
         let (median, worst) = (all.quantile(0.5), all.quantile(1.0));
@@ -221,7 +221,7 @@ fn write(location: &Location, rate: f64, stop: &AtomicBool) -> Result<()> {
     let file = File::options().swmr_write().open(location)?;
     let samples: Dataset = file.dataset(DATASET)?;
     let line: Dataset = file.dataset(LINE)?;
-    let mut load = ProcessorLoad::default();
+    let mut load = ProcessorLoadMeter::default();
     let mut out = StdoutWriter::stdout();
     let pause = Duration::from_secs_f64(1.0 / rate);
     let mut next = Instant::now();

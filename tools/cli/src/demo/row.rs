@@ -24,9 +24,9 @@ pub fn row_datatype() -> Datatype {
 }
 
 /// The stored form of row `index`.
-pub fn encode(index: u64, time: u64, sample: &MachineSample) -> Vec<u8> {
+pub fn encode(index: u64, unix_nanos: u64, sample: &MachineSample) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(ROW_BYTES);
-    for number in [index, time].into_iter().chain(sample.values()) {
+    for number in [index, unix_nanos].into_iter().chain(sample.values()) {
         bytes.extend(number.to_le_bytes());
     }
     bytes.extend(check_of(&bytes).to_le_bytes());

@@ -114,7 +114,7 @@ impl<'a> ValueWriter<'a> {
     }
 
     fn text(&self, value: &Value) -> String {
-        value::text(value, &|reference| self.references.quoted_text(reference))
+        value::text(value, &|reference| self.references.display_text(reference))
     }
 
     fn row_cells(&self, rank: usize, value: &Value, cells: &mut Vec<String>) {

@@ -166,7 +166,7 @@ fn subject(file: &File, text: &str) -> Result<Subject> {
         ObjectOrAttribute::AttributeName(object, name) => {
             // It may be behind an external link.
             let of = object.file().clone();
-            let attribute = match (object_or_attribute::attribute(&object, &name)?, object) {
+            let attribute = match (object_or_attribute::find_maybe_escaped_attribute(&object, &name)?, object) {
                 (Some(found), _) => found,
                 // These say that there is none.
                 (None, Object::Group(group)) => group.attribute(&name)?,

@@ -4,7 +4,7 @@ use h5live::{Dataset, Group, Object};
 use h5live_compare::manifest::{Listing, ListingEntry};
 
 use crate::error::{CommandOutcome, Result, error_with_causes};
-use crate::ls::text::{EntryDescriber, EntryDetail, shape_text, shorten};
+use crate::ls::text::{EntryDescriber, EntryDisplayOptions, shape_text, shorten};
 use crate::model::{DatasetSpec, Dataspace, ObjectId};
 use crate::output::StdoutWriter;
 use crate::references::ReferenceFormatter;
@@ -29,7 +29,8 @@ pub fn print_group_tree(group: &Group, raw_times: bool, out: &mut StdoutWriter) 
     group.links()?;
     let file = group.file();
     let listing = Listing::from_file(file, group.id(), group.path().as_bytes(), None);
-    let describer = EntryDescriber::new(file, EntryDetail { shows_sizes: false, shows_whole_attribute_values: false });
+    let describer =
+        EntryDescriber::new(file, EntryDisplayOptions { shows_sizes: false, shows_whole_attribute_values: false });
     let references = ReferenceFormatter::new(file);
     let width =
         listing.lines.iter().map(|line| line.escaped_path.chars().count()).filter(|width| *width <= PATH_WIDTH).max();
@@ -58,7 +59,7 @@ pub fn print_group_tree(group: &Group, raw_times: bool, out: &mut StdoutWriter) 
                 outcome = CommandOutcome::Findings;
                 format!("(error: {why})")
             }
-            ListingEntry::GroupLinkOrDatatype(..) => describer.text(line),
+            ListingEntry::GroupLinkOrDatatype(..) => describer.text_without_path(line),
         };
         out.line(format_args!("{:width$}  {text}", line.escaped_path).to_string().trim_end())?;
     }
@@ -82,7 +83,7 @@ fn head(
     let values = if counts.contains(&0) { Vec::new() } else { read(&dataset, &ranges)? };
     let shown = nest_next_values(&counts, &mut values.into_iter());
     let shown = if raw_times { shown } else { TimeColumns::of(&dataset).times_to_texts(shown) };
-    let text = value::text(&shown, &|reference| references.quoted_text(reference));
+    let text = value::text(&shown, &|reference| references.display_text(reference));
     let is_whole = counts == spec.dataspace.dims();
     Ok(match text.strip_suffix(']') {
         Some(text) if !is_whole => format!("{}, ...]", shorten(text, VALUE_WIDTH)),
@@ -97,7 +98,7 @@ fn map_head(group: &Group, id: ObjectId, references: &ReferenceFormatter<'_>) ->
     for pair in map.pairs(..)?.take(MAX_ELEMENTS as usize) {
         let (key, value) = pair?;
         let [key, value] =
-            [key, value].map(|value| value::text(&value, &|reference| references.quoted_text(reference)));
+            [key, value].map(|value| value::text(&value, &|reference| references.display_text(reference)));
         shown.push(format!("{key}: {value}"));
     }
     let is_whole = map.len()? == shown.len() as u64;

@@ -11,19 +11,19 @@ const MAX_PROCESSES: usize = 256;
 
 /// Files that a program writes, and that programs write which it has started.
 #[derive(Debug, Default)]
-pub struct WrittenFiles {
+pub struct WrittenFileCandidates {
     /// Those that were named before they were there, perhaps.
     named: Vec<PathBuf>,
     /// Those that were seen to be open for writing, by device and number.
     seen: BTreeMap<(u64, u64), PathBuf>,
 }
 
-impl WrittenFiles {
+impl WrittenFileCandidates {
     /// Those that are named, and those that arguments name, also behind an `=`.
     pub fn from_files_and_arguments(files: &[PathBuf], arguments: &[OsString]) -> Self {
         let values = arguments.iter().filter_map(|argument| argument.to_str()?.split_once('=').map(|(_, value)| value));
         let named = files.iter().cloned().chain(arguments.iter().map(PathBuf::from)).chain(values.map(PathBuf::from));
-        WrittenFiles { named: named.collect(), seen: BTreeMap::new() }
+        WrittenFileCandidates { named: named.collect(), seen: BTreeMap::new() }
     }
 
     /// Looks at what the process has open, and its descendants.
@@ -84,8 +84,10 @@ mod tests {
         let at = |name: &str| folder.path().join(name);
         ["a", "b", "c", "d"].into_iter().for_each(|name| fs::write(at(name), "").unwrap());
         let option = format!("--out={}", at("b").display());
-        let mut files =
-            WrittenFiles::from_files_and_arguments(&[at("a")], &[option.into(), at("a").into(), at("none").into()]);
+        let mut files = WrittenFileCandidates::from_files_and_arguments(
+            &[at("a")],
+            &[option.into(), at("a").into(), at("none").into()],
+        );
         let (_read, _written) =
             (fs::File::open(at("d")).unwrap(), fs::File::options().append(true).open(at("c")).unwrap());
         files.scan_process_tree(std::process::id());
@@ -100,7 +102,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = fs::File::create(folder.path().join("of the child")).unwrap();
         let mut child = std::process::Command::new("sleep").arg("60").stdout(file).spawn().unwrap();
-        let mut files = WrittenFiles::default();
+        let mut files = WrittenFileCandidates::default();
         files.scan_process_tree(std::process::id());
         child.kill().unwrap();
         child.wait().unwrap();

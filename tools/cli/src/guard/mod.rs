@@ -20,7 +20,7 @@ use signal_hook::iterator::Signals;
 use crate::error::error_with_causes;
 use crate::error::{CommandOutcome, Error, Result};
 
-use files::WrittenFiles;
+use files::WrittenFileCandidates;
 
 /// The signals that are passed on.
 const SIGNALS: [i32; 7] = [SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGWINCH];
@@ -67,7 +67,7 @@ impl GuardCommand {
                 return Ok(CommandOutcome::Status(if error.kind() == io::ErrorKind::NotFound { 127 } else { 126 }));
             }
         };
-        let mut written = WrittenFiles::from_files_and_arguments(&self.files, arguments);
+        let mut written = WrittenFileCandidates::from_files_and_arguments(&self.files, arguments);
         let status = attend(&mut child, &mut signals, &mut written)?;
         let failed = self.recover(&written.existing_files());
         Ok(CommandOutcome::Status(match (code(status), failed) {
@@ -106,7 +106,7 @@ impl GuardCommand {
 }
 
 /// Waits for the program, passes signals on to it, and notes which files it writes.
-fn attend(child: &mut Child, signals: &mut Signals, written: &mut WrittenFiles) -> Result<ExitStatus> {
+fn attend(child: &mut Child, signals: &mut Signals, written: &mut WrittenFileCandidates) -> Result<ExitStatus> {
     let pid = i32::try_from(child.id()).map_err(|_| Error::Process(io::ErrorKind::InvalidData.into()))?;
     // What is typed in a terminal goes to every process in the foreground.
     let is_typed = |signal| matches!(signal, SIGINT | SIGQUIT | SIGWINCH) && io::stdin().is_terminal();

@@ -36,7 +36,7 @@ pub struct WorkCounts {
     /// Rows that it checked again later.
     pub reread_rows: u64,
     /// How often it looked for something new.
-    pub refreshes: u64,
+    pub refreshes_or_flushes: u64,
     /// How often it opened the file.
     pub opens: u64,
 }
@@ -110,7 +110,12 @@ impl fmt::Display for WorkerMessage {
         match self {
             WorkerMessage::Flushed(extents) => write!(f, "flushed {extents}"),
             WorkerMessage::Seen(extents) => write!(f, "seen {extents}"),
-            WorkerMessage::Done(WorkCounts { new_rows: rows, reread_rows: rereads, refreshes, opens }) => {
+            WorkerMessage::Done(WorkCounts {
+                new_rows: rows,
+                reread_rows: rereads,
+                refreshes_or_flushes: refreshes,
+                opens,
+            }) => {
                 write!(f, "done {rows} {rereads} {refreshes} {opens}")
             }
             WorkerMessage::WriterFailed(why) => write!(f, "stopped {}", why.replace(['\n', '\r'], " ")),
@@ -152,9 +157,12 @@ fn parse(line: &str) -> Option<WorkerMessage> {
         ("seen", [at, rows @ ..]) => {
             Some(WorkerMessage::Seen(TimedExtents { unix_nanos: *at, row_counts: rows.to_vec() }))
         }
-        ("done", &[rows, rereads, refreshes, opens]) => {
-            Some(WorkerMessage::Done(WorkCounts { new_rows: rows, reread_rows: rereads, refreshes, opens }))
-        }
+        ("done", &[rows, rereads, refreshes, opens]) => Some(WorkerMessage::Done(WorkCounts {
+            new_rows: rows,
+            reread_rows: rereads,
+            refreshes_or_flushes: refreshes,
+            opens,
+        })),
         _ => None,
     }
 }
@@ -171,7 +179,7 @@ mod tests {
             WorkerMessage::Flushed(extents.clone()),
             WorkerMessage::Seen(extents),
             WorkerMessage::Seen(TimedExtents { unix_nanos: 1, row_counts: vec![] }),
-            WorkerMessage::Done(WorkCounts { new_rows: 1, reread_rows: 2, refreshes: 3, opens: 4 }),
+            WorkerMessage::Done(WorkCounts { new_rows: 1, reread_rows: 2, refreshes_or_flushes: 3, opens: 4 }),
             WorkerMessage::WriterFailed("no space is left".into()),
             WorkerMessage::Violation(violation),
         ] {

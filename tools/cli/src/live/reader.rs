@@ -108,7 +108,7 @@ impl<'a> LiveReader<'a> {
     /// Reads and checks new rows. Returns whether there were any.
     fn read_new(&mut self, datasets: &[Dataset]) -> Result<bool, LiveReadError> {
         let mut new = false;
-        self.work.refreshes += 1;
+        self.work.refreshes_or_flushes += 1;
         for (i, dataset) in datasets.iter().enumerate() {
             dataset.refresh().map_err(|error| LiveReadError::File(error.into()))?;
             let rows = row_count(dataset).map_err(LiveReadError::File)?;
@@ -133,8 +133,8 @@ impl<'a> LiveReader<'a> {
     /// Reads and checks a block that was right before.
     fn reread_old(&mut self, datasets: &[Dataset]) -> Result<(), LiveReadError> {
         // Spread over everything, and the same in every run.
-        let turn = self.work.refreshes.wrapping_mul(0x9E37_79B9_7F4A_7C15);
-        let i = (self.work.refreshes % datasets.len().max(1) as u64) as usize;
+        let turn = self.work.refreshes_or_flushes.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        let i = (self.work.refreshes_or_flushes % datasets.len().max(1) as u64) as usize;
         let (Some(dataset), Some(known)) = (datasets.get(i), self.known.get(i).copied()) else {
             return Ok(());
         };

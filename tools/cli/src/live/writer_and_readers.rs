@@ -236,7 +236,10 @@ impl WriterAndReaders {
     ///
     /// # Errors
     /// An I/O error if a process is gone.
-    pub fn finish(&mut self, expected_row_counts: impl FnOnce(&[TimedExtents]) -> Vec<u64>) -> io::Result<()> {
+    pub fn end_all_and_check(
+        &mut self,
+        expected_row_counts: impl FnOnce(&[TimedExtents]) -> Vec<u64>,
+    ) -> io::Result<()> {
         self.end_writer()?;
         let written = expected_row_counts(&self.flushes);
         let peer = self.other.take();
@@ -325,7 +328,7 @@ impl WriterAndReaders {
     }
 
     /// Rows of each dataset as of the last flush that the writer spoke of.
-    pub fn flushed_row_counts(&self) -> &[u64] {
+    pub fn last_flushed_row_counts(&self) -> &[u64] {
         self.flushes.last().map_or(&[], |flush| &flush.row_counts)
     }
 }

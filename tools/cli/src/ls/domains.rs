@@ -12,7 +12,7 @@ use crate::{open, utc};
 use super::text::bytes_text;
 
 /// Lists the folder of domains at a location.
-pub struct DomainListing<'a> {
+pub struct DomainLister<'a> {
     pub location: &'a Location,
     /// How many levels are listed.
     pub levels: usize,
@@ -29,7 +29,7 @@ pub fn domain_has_trailing_slash(location: &Location) -> bool {
     domain.unwrap_or_else(|| url.scheme().contains('+') && url.encoded_hier_part().ends_with('/'))
 }
 
-impl DomainListing<'_> {
+impl DomainLister<'_> {
     /// Lists it; `None` if no folder of domains is there. If `prefer_folder`, the location names a folder.
     ///
     /// # Errors

@@ -22,8 +22,8 @@ use crate::output::StdoutWriter;
 use crate::{missing_sources, open};
 
 use status::LiveStatus;
-use text::{EntryDescriber, EntryDetail};
-use times::OwnerTimesSource;
+use text::{EntryDescriber, EntryDisplayOptions};
+use times::OwnerAndTimesSource;
 
 /// Longer paths do not push the columns to the right (characters).
 const PATH_WIDTH: usize = 40;
@@ -78,7 +78,7 @@ impl LsCommand {
         {
             return Ok(outcome);
         }
-        let clock = OwnerTimesSource::default();
+        let clock = OwnerAndTimesSource::default();
         let opened = if self.long { clock.open_and_remember(&self.file) } else { open::for_reading(&self.file) };
         let file = match opened {
             #[cfg(feature = "hsds")]
@@ -96,7 +96,7 @@ impl LsCommand {
         let width =
             listing.lines.iter().map(|line| line.escaped_path.chars().count()).filter(|w| *w <= PATH_WIDTH).max();
         let width = width.unwrap_or(0);
-        let detail = EntryDetail {
+        let detail = EntryDisplayOptions {
             shows_sizes: self.long,
             shows_whole_attribute_values: self.attributes == AttributeDetail::Full,
         };
@@ -123,7 +123,7 @@ impl LsCommand {
                 }
                 out.line(described)?;
             } else {
-                let text = format!("{}{}", describer.text(line), times.modified_text());
+                let text = format!("{}{}", describer.text_without_path(line), times.modified_suffix());
                 let owner = owner.map_or(String::new(), |owner| format!("  owner={}", escape(owner.as_bytes())));
                 let status = status.map_or(String::new(), |status| format!("  ({})", status.text()));
                 out.line(format_args!("{:width$}  {text}{owner}{status}", line.escaped_path))?;
@@ -131,7 +131,7 @@ impl LsCommand {
         }
         out.flush()?;
         // They are in the lines.
-        missing_sources::discard_missing_sources();
+        missing_sources::discard_recorded_missing_sources();
         Ok(if listing.has_unreadable() { CommandOutcome::Findings } else { CommandOutcome::Clean })
     }
 
@@ -143,7 +143,7 @@ impl LsCommand {
         }
         let levels = self.depth.unwrap_or(1);
         let (is_long, is_json) = (self.long, self.json);
-        domains::DomainListing { location: &self.file, levels, is_long, is_json }.run(is_named)
+        domains::DomainLister { location: &self.file, levels, is_long, is_json }.run(is_named)
     }
 }
 

@@ -75,7 +75,7 @@ fn source_states_text(states: &[SourceState]) -> Option<String> {
 
 /// What is shown of entries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct EntryDetail {
+pub struct EntryDisplayOptions {
     /// The sizes of datasets.
     pub shows_sizes: bool,
     /// The whole values of attributes.
@@ -86,17 +86,17 @@ pub struct EntryDetail {
 pub struct EntryDescriber<'a> {
     file: &'a File,
     references: ReferenceFormatter<'a>,
-    detail: EntryDetail,
+    detail: EntryDisplayOptions,
 }
 
 impl<'a> EntryDescriber<'a> {
     /// For the entries of a file.
-    pub fn new(file: &'a File, detail: EntryDetail) -> Self {
+    pub fn new(file: &'a File, detail: EntryDisplayOptions) -> Self {
         EntryDescriber { file, references: ReferenceFormatter::new(file), detail }
     }
 
     /// An entry for people.
-    pub fn text(&self, line: &ListingLine) -> String {
+    pub fn text_without_path(&self, line: &ListingLine) -> String {
         match &line.entry {
             ListingEntry::GroupLinkOrDatatype("soft" | "external", target) => format!("-> {target}"),
             ListingEntry::GroupLinkOrDatatype("hard", first) => format!("= {first}"),
@@ -138,7 +138,7 @@ impl<'a> EntryDescriber<'a> {
     /// The value of an attribute as text.
     pub fn value_text(&self, attribute: &AttributeData) -> Option<String> {
         let value = value_of(self.file, attribute)?;
-        Some(value::text(&value, &|reference| self.references.quoted_text(reference)))
+        Some(value::text(&value, &|reference| self.references.display_text(reference)))
     }
 
     /// An entry for programs.

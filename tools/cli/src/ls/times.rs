@@ -11,7 +11,7 @@ use crate::{open, utc};
 
 /// What a long listing shows of the owner and the times.
 #[derive(Debug, Default)]
-pub struct OwnerTimesSource {
+pub struct OwnerAndTimesSource {
     #[cfg(feature = "hsds")]
     opened: h5live_hsds::LastOpenedStore,
 }
@@ -23,7 +23,7 @@ pub struct EntryTimes {
     modified: Option<SystemTime>,
 }
 
-impl OwnerTimesSource {
+impl OwnerAndTimesSource {
     /// Opens a file to list it.
     ///
     /// # Errors
@@ -67,7 +67,7 @@ impl EntryTimes {
     }
 
     /// For people: when it was changed.
-    pub fn modified_text(&self) -> String {
+    pub fn modified_suffix(&self) -> String {
         self.modified.map_or(String::new(), |at| format!("  {}", utc::iso8601_seconds(at)))
     }
 

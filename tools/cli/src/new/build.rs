@@ -59,7 +59,7 @@ fn fields<'a>(path: &str, json: &'a Json, own: &[&str]) -> Result<DescriptionFie
 /// [`Error::InvalidDescription`].
 pub fn root(json: &Json) -> Result<ObjectSpec> {
     let fields = fields("/", json, &GROUP_FIELDS)?;
-    match fields.get("kind").and_then(Json::as_str) {
+    match fields.get_non_null("kind").and_then(Json::as_str) {
         None | Some("group") => Ok(object_spec(
             &fields,
             ObjectKindSpec::Group(GroupSpec { link_storage: fields.creation_order_storage("link_order")? }),
@@ -278,7 +278,7 @@ impl<'a> FileBuilder<'a> {
         if let Some(id) = self.made.get(&path) {
             return Ok(*id);
         }
-        let missing = || DescriptionFault::WrongTarget { path: from.to_owned(), target: path.clone() };
+        let missing = || DescriptionFault::MissingOrWrongTarget { path: from.to_owned(), target: path.clone() };
         let json = self.at(&path).ok_or_else(missing)?;
         let kind = json.get("kind").and_then(Json::as_str).unwrap_or("dataset");
         if !self.making.insert(path.clone()) {
@@ -299,7 +299,7 @@ impl<'a> FileBuilder<'a> {
             "dataset" => self.dataset(&path, json)?,
             "map" => {
                 let fields = fields(&path, json, &MAP_FIELDS)?;
-                let types = [fields.type_in("key_type")?, fields.type_in("value_type")?];
+                let types = [fields.datatype_in("key_type")?, fields.datatype_in("value_type")?];
                 let [key, value] = types.map(|datatype| self.fit(datatype));
                 let map = ObjectKindSpec::Map(Box::new(MapSpec { key_type: key, value_type: value }));
                 self.unlinked(&path, &object_spec(&fields, map)?)?
@@ -332,7 +332,10 @@ impl<'a> FileBuilder<'a> {
         let id = self.create_object(target, &fields.path)?;
         match self.object(id, target)? {
             Object::Datatype(datatype) => Ok(Some(datatype)),
-            _ => Err(DescriptionFault::WrongTarget { path: fields.path.clone(), target: target.to_owned() }.into()),
+            _ => {
+                Err(DescriptionFault::MissingOrWrongTarget { path: fields.path.clone(), target: target.to_owned() }
+                    .into())
+            }
         }
     }
 
@@ -376,7 +379,7 @@ impl<'a> FileBuilder<'a> {
         if let Some(allocation) = fields.allocation_time()? {
             builder = builder.alloc_time(allocation);
         }
-        if let Some(fill) = fields.get("fill") {
+        if let Some(fill) = fields.get_non_null("fill") {
             if let (Datatype::Reference(_), Some(target)) = (&datatype, reference_json::referenced_object_path(fill)) {
                 self.create_object(target, path)?;
             }
@@ -436,7 +439,7 @@ impl<'a> FileBuilder<'a> {
     }
 
     fn values(&self, fields: &DescriptionFields<'_>, dataset: &Dataset) -> Result<()> {
-        let Some(values) = fields.get("values") else { return Ok(()) };
+        let Some(values) = fields.get_non_null("values") else { return Ok(()) };
         let spec = dataset.spec()?;
         let values = self.elements(&fields.path, &spec.datatype, spec.dataspace.dims(), values)?;
         Ok(dataset.write_values(Selection::All, &values)?)
@@ -478,7 +481,7 @@ impl<'a> FileBuilder<'a> {
             None => builder.datatype(datatype.clone()),
         };
         let dataspace = fields.dataspace()?;
-        let values = match (&dataspace, fields.get("value")) {
+        let values = match (&dataspace, fields.get_non_null("value")) {
             (crate::model::Dataspace::Null, _) => Vec::new(),
             (_, value) => self.elements(&shown, &datatype, dataspace.dims(), value.unwrap_or(&Json::Null))?,
         };

@@ -40,7 +40,7 @@ pub enum DescriptionFault {
     },
     /// A type is none.
     #[error("{path}: {source}")]
-    InvalidType {
+    InvalidDatatype {
         /// The object.
         path: String,
         /// Why.
@@ -64,7 +64,7 @@ pub enum DescriptionFault {
     },
     /// A path leads to nothing in the description, or to something else.
     #[error("{path}: the description has no {target:?} of the right kind")]
-    WrongTarget {
+    MissingOrWrongTarget {
         /// The object.
         path: String,
         /// Where the path should lead.
@@ -95,7 +95,7 @@ impl<'a> DescriptionFields<'a> {
         }
     }
 
-    pub fn get(&self, field: &str) -> Option<&'a Json> {
+    pub fn get_non_null(&self, field: &str) -> Option<&'a Json> {
         self.of.get(field).filter(|value| !value.is_null())
     }
 
@@ -107,7 +107,7 @@ impl<'a> DescriptionFields<'a> {
         read: impl FnOnce(&'a Json) -> Option<T>,
     ) -> Result<Option<T>, DescriptionFault> {
         let fault = || DescriptionFault::MissingOrWrongField { path: self.path.clone(), field, wanted };
-        self.get(field).map(|value| read(value).ok_or_else(fault)).transpose()
+        self.get_non_null(field).map(|value| read(value).ok_or_else(fault)).transpose()
     }
 
     pub fn required<T>(
@@ -138,13 +138,15 @@ impl<'a> DescriptionFields<'a> {
     }
 
     pub fn datatype(&self) -> Result<Datatype, DescriptionFault> {
-        self.type_in("type")
+        self.datatype_in("type")
     }
 
     /// The datatype in a field.
-    pub fn type_in(&self, field: &'static str) -> Result<Datatype, DescriptionFault> {
+    pub fn datatype_in(&self, field: &'static str) -> Result<Datatype, DescriptionFault> {
         let parsed = self.required_text(field)?.parse::<DatatypeFromText>();
-        parsed.map(|text| text.0).map_err(|source| DescriptionFault::InvalidType { path: self.path.clone(), source })
+        parsed
+            .map(|text| text.0)
+            .map_err(|source| DescriptionFault::InvalidDatatype { path: self.path.clone(), source })
     }
 
     pub fn dataspace(&self) -> Result<Dataspace, DescriptionFault> {

@@ -18,9 +18,9 @@ pub struct RecordProgressPrinter<'a> {
 }
 
 impl<'a> RecordProgressPrinter<'a> {
-    /// Of a recording into the dataset at `path`.
-    pub fn new(path: &'a str) -> Self {
-        RecordProgressPrinter { path, bar: progress::counter("row"), refused: 0 }
+    /// Of a recording into the dataset at `dataset_path`.
+    pub fn new(dataset_path: &'a str) -> Self {
+        RecordProgressPrinter { path: dataset_path, bar: progress::counter("row"), refused: 0 }
     }
 
     /// Takes the number of rows away.
@@ -38,7 +38,7 @@ impl RecordObserver for RecordProgressPrinter<'_> {
         self.bar.inc(1);
     }
 
-    fn row_refused(&mut self, row: &RefusedRow) {
+    fn row_skipped_or_rejected(&mut self, row: &RefusedRow) {
         self.refused += 1;
         if self.refused <= MAX_NAMED_ROWS {
             eprint_prefixed(format_args!("standard input: {row}"));

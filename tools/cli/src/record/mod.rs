@@ -22,7 +22,7 @@ use crate::output::eprint_prefixed;
 
 use console::RecordProgressPrinter;
 use mirror::{Mirror, MirrorArgs, MirrorReport};
-use on_error_arg::on_error;
+use on_error_arg::parse_on_error;
 use recorded_file::{CloseReport, NoRowsOutcome, RecordedFile};
 
 /// Appends rows from standard input to a dataset that other processes can follow meanwhile
@@ -74,7 +74,7 @@ pub struct RecordCommand {
     str_width: Option<u16>,
     /// What to do with a row that cannot be stored: stop reading (what was read is kept), skip it, or append it to
     /// FILE (reject-to FILE)
-    #[arg(long, value_name = "stop|skip|reject-to FILE", default_value = "stop", value_parser = on_error)]
+    #[arg(long, value_name = "stop|skip|reject-to FILE", default_value = "stop", value_parser = parse_on_error)]
     on_error: OnError,
     #[command(flatten)]
     lossy: ConversionArgs,

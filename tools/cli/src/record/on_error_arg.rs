@@ -8,7 +8,7 @@ use h5live_recorder::OnError;
 ///
 /// # Errors
 /// What is allowed.
-pub fn on_error(text: &str) -> Result<OnError, &'static str> {
+pub fn parse_on_error(text: &str) -> Result<OnError, &'static str> {
     match (text, text.strip_prefix("reject-to")) {
         ("stop", _) => Ok(OnError::Stop),
         ("skip", _) => Ok(OnError::Skip),
@@ -52,7 +52,7 @@ mod tests {
         assert_eq!(joined(&["--on-error=reject-to", "x", "f"]), ["--on-error=reject-to=x", "f"]);
         assert_eq!(joined(&["--on-error", "reject-to=x", "f"]), ["--on-error", "reject-to=x", "f"]);
         assert_eq!(joined(&["set", "reject-to", "x"]), ["set", "reject-to", "x"]);
-        assert_eq!(on_error("reject-to=x"), Ok(OnError::RejectTo("x".into())));
-        assert!(on_error("reject-to").is_err() && on_error("halt").is_err());
+        assert_eq!(parse_on_error("reject-to=x"), Ok(OnError::RejectTo("x".into())));
+        assert!(parse_on_error("reject-to").is_err() && parse_on_error("halt").is_err());
     }
 }

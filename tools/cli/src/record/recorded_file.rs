@@ -78,7 +78,7 @@ impl RecordedFile {
     /// Closes the file after a recording. It is removed if it was made for it and nothing came in.
     pub fn close_and_remove_if_unused(self, recorded: &RecordSummary) -> CloseReport {
         let unused = match recorded.no_rows_outcome {
-            Some(NoRowsDatasetOutcome::NotMade) => NoRowsOutcome::FileKept,
+            Some(NoRowsDatasetOutcome::NotOpened) => NoRowsOutcome::FileKept,
             Some(NoRowsDatasetOutcome::Removed) => NoRowsOutcome::DatasetRemoved,
             Some(NoRowsDatasetOutcome::Kept) | None => {
                 let closed = self.file.close();

@@ -34,7 +34,7 @@ impl TarCheckArgs {
                     let bar = source.file_len.map_or_else(|| progress::counter("entry"), progress::bytes);
                     let is_sized = source.file_len.is_some();
                     let report = h5live_archive::check(source, self.ignore_zeros, &mut |now| {
-                        bar.set_position(if is_sized { now.bytes_read } else { now.entries });
+                        bar.set_position(if is_sized { now.file_bytes_read } else { now.entries });
                     });
                     bar.finish_and_clear();
                     report
@@ -79,14 +79,14 @@ fn show(out: &mut StdoutWriter, name: &str, report: &TarReport) -> Result<()> {
         counted(report.content_bytes, "byte"),
         counted(report.empty_files, "empty file")
     ))?;
-    if let Some((path, bytes)) = &report.largest {
+    if let Some((path, bytes)) = &report.largest_file {
         out.line(format_args!("  the largest: {path}, {}", counted(*bytes, "byte")))?;
     }
-    out.line(format_args!("  {} of more than 64 KiB", counted(report.over_64_kib, "file")))?;
-    out.line(format_args!("  {} too large for a compact dataset", counted(report.too_large_for_compact, "file")))?;
+    out.line(format_args!("  {} of more than 64 KiB", counted(report.files_over_64_kib, "file")))?;
+    out.line(format_args!("  {} too large for a compact dataset", counted(report.files_over_max_compact, "file")))?;
     out.line(format_args!("  {} in duplicates", counted(report.duplicate_bytes, "byte")))?;
     show_findings(out, "duplicate", &report.duplicate_contents)?;
-    show_findings(out, "path that is there twice", &report.collisions)?;
+    show_findings(out, "path that is there twice", &report.path_collisions)?;
     show_findings(out, "path that leads out of the folder", &report.unsafe_paths)?;
     for findings in &report.layouts {
         let layout = findings.layout;
@@ -135,12 +135,12 @@ fn show_json(out: &mut StdoutWriter, name: &str, report: &TarReport) -> Result<(
         "files": report.nonempty_files,
         "empty": report.empty_files,
         "content_bytes": report.content_bytes,
-        "largest": report.largest.as_ref().map(|(path, bytes)| json!({ "path": path, "bytes": bytes })),
-        "over_64_kib": report.over_64_kib,
-        "not_compact": report.too_large_for_compact,
+        "largest": report.largest_file.as_ref().map(|(path, bytes)| json!({ "path": path, "bytes": bytes })),
+        "over_64_kib": report.files_over_64_kib,
+        "not_compact": report.files_over_max_compact,
         "duplicates": findings(&report.duplicate_contents),
         "duplicate_bytes": report.duplicate_bytes,
-        "collisions": findings(&report.collisions),
+        "collisions": findings(&report.path_collisions),
         "unsafe_paths": findings(&report.unsafe_paths),
         "layouts": layouts,
         "archive_bytes": report.uncompressed_bytes,

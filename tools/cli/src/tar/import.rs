@@ -11,7 +11,7 @@ use h5live_archive::{
 use super::check::next_archive_notice;
 use crate::counted::counted;
 use crate::error::{CommandOutcome, Error, Result, error_with_causes};
-use crate::number_arg::{bytes, bytes_within};
+use crate::number_arg::{byte_count, byte_count_within};
 use crate::output::eprint_prefixed;
 use crate::temp_output::ForceArgs;
 use crate::{open, progress};
@@ -39,10 +39,10 @@ pub struct TarImportArgs {
     #[arg(long, conflicts_with_all = ["append", "resume"])]
     no_sentinel: bool,
     /// The largest compact dataset (bytes)
-    #[arg(long, value_name = "SIZE", default_value_t = MAX_COMPACT_BYTES, value_parser = bytes)]
+    #[arg(long, value_name = "SIZE", default_value_t = MAX_COMPACT_BYTES, value_parser = byte_count)]
     compact_limit: u64,
     /// The most bytes of contents, against archives that unpack to more than a disk has
-    #[arg(long, value_name = "SIZE", value_parser = bytes_within::<1, { u64::MAX }>)]
+    #[arg(long, value_name = "SIZE", value_parser = byte_count_within::<1, { u64::MAX }>)]
     max_bytes: Option<u64>,
     /// Compress contents (layout shredder): none; auto (zstd, if it takes at least a tenth off the first contents); deflate,
     /// zstd or lz4. Compressed contents cannot be viewed in the file without a copy
@@ -50,7 +50,7 @@ pub struct TarImportArgs {
     #[arg(conflicts_with_all = ["append", "resume"])]
     compress: Compression,
     /// Publish what is there after so many bytes of contents
-    #[arg(long, value_name = "SIZE", default_value_t = 64 << 20, value_parser = bytes_within::<1, { u64::MAX }>)]
+    #[arg(long, value_name = "SIZE", default_value_t = 64 << 20, value_parser = byte_count_within::<1, { u64::MAX }>)]
     commit_bytes: u64,
     /// Take what comes before the damage of an archive for the whole
     #[arg(long)]

@@ -4,7 +4,7 @@ use std::time::{Duration, SystemTime};
 
 use h5live::Location;
 use h5live::archive::layout::{EntryRow, NO_SAMPLE};
-use h5live_archive::{ImportedTar, escaped, is_file_kind};
+use h5live_archive::{ImportedTar, escaped, is_file_or_unknown_kind};
 use serde_json::json;
 
 use super::opened::is_match;
@@ -54,7 +54,7 @@ fn kind_letter(row: &EntryRow) -> char {
         b'4' => 'b',
         b'5' => 'd',
         b'6' => 'p',
-        kind if is_file_kind(kind) => '-',
+        kind if is_file_or_unknown_kind(kind) => '-',
         _ => '?',
     }
 }

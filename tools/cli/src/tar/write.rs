@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use h5live::Location;
 use h5live::archive::Archive;
 use h5live_archive::{
-    ExtractOptions, Extractor, ImportedTar, InvalidFileReason, SampleDigests, choose_archive, unescaped,
+    ExtractOptions, Extractor, ImportedTar, SampleDigests, UnsuitableFileReason, choose_archive, unescaped,
 };
 
 use super::opened::is_match;
@@ -56,7 +56,8 @@ pub fn cat(
     let mut out = StdoutWriter::stdout();
     let mut write = |sample: u64, contents: Vec<u8>, name: &str| match &digests {
         Some(digests) if !digests.matches_or_unknown(sample, &contents) => {
-            Err(h5live_archive::Error::invalid_file(&file, InvalidFileReason::WrongContents(name.to_owned())).into())
+            Err(h5live_archive::Error::unsuitable_file(&file, UnsuitableFileReason::WrongContents(name.to_owned()))
+                .into())
         }
         _ => out.bytes(&contents),
     };
@@ -90,16 +91,16 @@ pub fn extract(
     quiet: bool,
     options: ExtractOptions,
 ) -> Result<CommandOutcome> {
-    let report = Extractor::new(tar, to)?.options(options).extract(&|path| is_match(glob, path))?;
+    let report = Extractor::open_or_create_target(tar, to)?.options(options).extract(&|path| is_match(glob, path))?;
     if !quiet {
-        for (path, why) in &report.refused {
+        for (path, why) in &report.refused_paths_with_reasons {
             eprint_prefixed(format_args!("\"{path}\" is not extracted: {why}"));
         }
         for (path, what) in &report.metadata_failures {
             eprint_prefixed(format_args!("\"{path}\" is extracted without {what}"));
         }
     }
-    Ok(if report.refused.is_empty() && report.metadata_failures.is_empty() {
+    Ok(if report.refused_paths_with_reasons.is_empty() && report.metadata_failures.is_empty() {
         CommandOutcome::Clean
     } else {
         CommandOutcome::Findings

@@ -15,9 +15,9 @@ const NAME_WIDTH: usize = 18;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Chart {
     /// A line of blocks for the numbers, or for each numeric member, of the newest rows.
-    SparklinesOverRows,
+    SparklinePerMember,
     /// A line of blocks across the newest row.
-    SparklineAcrossNewestRow,
+    NewestRowSparkline,
     /// The newest row as an image of this many rows and columns.
     ImageOfNewestRow(usize, usize),
 }
@@ -29,16 +29,16 @@ impl Chart {
             [_, .., rows, columns] if is_number(&spec.datatype) => {
                 Chart::ImageOfNewestRow(*rows as usize, *columns as usize)
             }
-            [_, columns] if is_number(&spec.datatype) && *columns > 8 => Chart::SparklineAcrossNewestRow,
-            _ => Chart::SparklinesOverRows,
+            [_, columns] if is_number(&spec.datatype) && *columns > 8 => Chart::NewestRowSparkline,
+            _ => Chart::SparklinePerMember,
         }
     }
 
     /// Rows that are needed for a picture of `width` characters.
     pub fn rows_needed(self, width: usize) -> u64 {
         match self {
-            Chart::SparklinesOverRows => width as u64 * 4,
-            Chart::SparklineAcrossNewestRow | Chart::ImageOfNewestRow(..) => 1,
+            Chart::SparklinePerMember => width as u64 * 4,
+            Chart::NewestRowSparkline | Chart::ImageOfNewestRow(..) => 1,
         }
     }
 
@@ -47,8 +47,8 @@ impl Chart {
         let row_bytes = (datatype.size() as usize).saturating_mul(elements_per_row).max(1);
         let newest = rows.chunks_exact(row_bytes).next_back().unwrap_or_default();
         match self {
-            Chart::SparklinesOverRows => lines(datatype, elements_per_row, rows, width),
-            Chart::SparklineAcrossNewestRow => vec![sparkline(&numbers(datatype, newest), width)],
+            Chart::SparklinePerMember => lines(datatype, elements_per_row, rows, width),
+            Chart::NewestRowSparkline => vec![sparkline(&numbers(datatype, newest), width)],
             Chart::ImageOfNewestRow(rows, columns) => {
                 // Of a row of several images, the first.
                 let pixels = numbers(
@@ -61,7 +61,7 @@ impl Chart {
                     return Vec::new();
                 };
                 let (low, high) = image.range();
-                let mut lines = image.shrink_to_at_most(2 * IMAGE_LINES, width).lines();
+                let mut lines = image.shrink_to_at_most(2 * IMAGE_LINES, width).half_block_lines();
                 lines.push(format!("{rows} x {columns} pixels from {low} (dark) to {high} (light)"));
                 lines
             }
@@ -135,11 +135,11 @@ mod tests {
 
     #[test]
     fn the_picture_suits_the_dataset() {
-        assert_eq!(Chart::for_spec(&spec(u8_type(), &[5])), Chart::SparklinesOverRows);
-        assert_eq!(Chart::for_spec(&spec(u8_type(), &[5, 3])), Chart::SparklinesOverRows);
-        assert_eq!(Chart::for_spec(&spec(u8_type(), &[5, 64])), Chart::SparklineAcrossNewestRow);
+        assert_eq!(Chart::for_spec(&spec(u8_type(), &[5])), Chart::SparklinePerMember);
+        assert_eq!(Chart::for_spec(&spec(u8_type(), &[5, 3])), Chart::SparklinePerMember);
+        assert_eq!(Chart::for_spec(&spec(u8_type(), &[5, 64])), Chart::NewestRowSparkline);
         assert_eq!(Chart::for_spec(&spec(u8_type(), &[5, 2, 64])), Chart::ImageOfNewestRow(2, 64));
-        assert_eq!(Chart::for_spec(&spec(u8_type(), &[])), Chart::SparklinesOverRows);
+        assert_eq!(Chart::for_spec(&spec(u8_type(), &[])), Chart::SparklinePerMember);
     }
 
     #[test]
@@ -148,7 +148,7 @@ mod tests {
         let text = Datatype::fixed_string(1, Default::default());
         let members = vec![member("a", 0, u8_type()), member("s", 1, text), member("b", 2, u8_type())];
         let datatype = Datatype::Compound(CompoundType { size: 3, members });
-        let lines = Chart::SparklinesOverRows.draw(&datatype, 1, &[0, 65, 9, 7, 65, 9], 40);
+        let lines = Chart::SparklinePerMember.draw(&datatype, 1, &[0, 65, 9, 7, 65, 9], 40);
         assert_eq!(lines, ["a                           7  ▁█", "b                           9  ▁▁"]);
     }
 
@@ -162,7 +162,7 @@ mod tests {
     #[test]
     fn nothing_is_drawn_of_nothing() {
         assert_eq!(Chart::ImageOfNewestRow(2, 2).draw(&u8_type(), 4, &[], 40), Vec::<String>::new());
-        assert_eq!(Chart::SparklineAcrossNewestRow.draw(&u8_type(), 4, &[], 40), [""]);
+        assert_eq!(Chart::NewestRowSparkline.draw(&u8_type(), 4, &[], 40), [""]);
     }
 
     #[test]

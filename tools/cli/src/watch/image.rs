@@ -52,7 +52,7 @@ impl Image {
     }
 
     /// Lines of half blocks in the 24 greys of a 256-colour terminal, the darkest for the smallest pixel.
-    pub fn lines(&self) -> Vec<String> {
+    pub fn half_block_lines(&self) -> Vec<String> {
         let (low, high) = self.range();
         let grey = |pixel: f64| match (pixel - low) / (high - low) {
             part if part.is_finite() => 232 + (part * 23.0).round() as u8,
@@ -77,7 +77,10 @@ mod tests {
     #[test]
     fn two_rows_of_pixels_make_a_line() {
         let image = Image::new(3, 1, vec![0.0, 23.0, 12.0]).unwrap();
-        assert_eq!(image.lines(), ["\x1b[38;5;232m\x1b[48;5;255m▀\x1b[0m", "\x1b[38;5;244m\x1b[48;5;232m▀\x1b[0m"]);
+        assert_eq!(
+            image.half_block_lines(),
+            ["\x1b[38;5;232m\x1b[48;5;255m▀\x1b[0m", "\x1b[38;5;244m\x1b[48;5;232m▀\x1b[0m"]
+        );
     }
 
     #[test]
@@ -91,7 +94,7 @@ mod tests {
 
     #[test]
     fn an_image_of_one_value_is_dark() {
-        assert_eq!(Image::new(1, 1, vec![3.0]).unwrap().lines(), ["\x1b[38;5;232m\x1b[48;5;232m▀\x1b[0m"]);
+        assert_eq!(Image::new(1, 1, vec![3.0]).unwrap().half_block_lines(), ["\x1b[38;5;232m\x1b[48;5;232m▀\x1b[0m"]);
         assert_eq!(Image::new(2, 2, vec![3.0]), None);
         assert_eq!(Image::new(0, 2, vec![]), None);
     }

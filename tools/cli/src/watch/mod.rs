@@ -168,7 +168,7 @@ impl WatchCommand {
         let rate = rate.map_or(String::new(), |rate| format!(", {rate:.0} rows/s"));
         let mut lines = vec![format!("{}:{}  {live}  {}{rate}", self.file, self.path, counted(rows, "row"))];
         lines.extend(picture.draw(&spec.datatype, elements_per_row(&spec), &bytes, width));
-        if picture == Chart::SparklinesOverRows {
+        if picture == Chart::SparklinePerMember {
             let (first, bytes) = read_raw_rows_with_first(dataset, &spec, rows.saturating_sub(self.rows), rows)?;
             let row = |(i, bytes)| format!("{}: {}", first + i, self.row_text(dataset, &spec, bytes));
             lines.extend((0u64..).zip(bytes.chunks_exact(row_bytes(&spec))).map(row));

@@ -183,10 +183,12 @@ impl Scenario {
                 break;
             }
         }
-        troupe.finish(row_counts_of_last_flush).map_err(Error::Process)?;
-        let looks: u64 = troupe.reader_logs.iter().filter_map(|story| story.work).map(|work| work.refreshes).sum();
+        troupe.end_all_and_check(row_counts_of_last_flush).map_err(Error::Process)?;
+        let looks: u64 =
+            troupe.reader_logs.iter().filter_map(|story| story.work).map(|work| work.refreshes_or_flushes).sum();
         let mut out = StdoutWriter::stdout();
-        let (steps, violations) = (troupe.flushed_row_counts().first().copied().unwrap_or(0), troupe.violations.len());
+        let (steps, violations) =
+            (troupe.last_flushed_row_counts().first().copied().unwrap_or(0), troupe.violations.len());
         out.line(format_args!(
             "{word:<14} {:>8}, {:>8}, {}",
             counted(steps, "step"),
@@ -211,8 +213,8 @@ impl Scenario {
         let (mut elements, mut looks, mut violations) = (0, 0, Vec::new());
         for row in &rows {
             if let matrix::CellOutcome::Tested { written, read, violations: found, .. } = &row.outcome {
-                elements += written.refreshes;
-                looks += read.refreshes;
+                elements += written.refreshes_or_flushes;
+                looks += read.refreshes_or_flushes;
                 violations.extend(found);
             }
         }
@@ -262,11 +264,11 @@ fn read(scene: &dyn ScenarioScript, location: &Location) -> Result<()> {
             while Instant::now() < reopen {
                 // In this order: what was written before the end is still seen.
                 let last = stop.load(Ordering::Acquire);
-                work.refreshes += 1;
+                work.refreshes_or_flushes += 1;
                 if refreshes_all {
                     file.refresh()?;
                 }
-                let detail = match scene.look(&file, work.refreshes)? {
+                let detail = match scene.look(&file, work.refreshes_or_flushes)? {
                     Err(detail) => Some((StressInvariant::WholeAppends, detail)),
                     Ok(steps) if steps < known => {
                         Some((StressInvariant::MonotonicReads, format!("{} after {known}", counted(steps, "step"))))

@@ -345,11 +345,11 @@ impl Stress {
             }
         }
         stalls.iter_mut().for_each(|stalls| stalls.end(&troupe));
-        troupe.finish(row_counts_of_last_flush).map_err(Error::Process)?;
+        troupe.end_all_and_check(row_counts_of_last_flush).map_err(Error::Process)?;
         bar.finish_and_clear();
         self.after_death(location, &mut troupe);
         let all = all_series();
-        let rows = troupe.flushed_row_counts();
+        let rows = troupe.last_flushed_row_counts();
         Ok(StressReport {
             seed: self.seed,
             seconds: begin.elapsed().as_secs_f64(),
@@ -367,7 +367,7 @@ impl Stress {
 
     /// The file of a writer that is gone must open at once, with everything flushed.
     fn after_death(&self, location: &Location, troupe: &mut WriterAndReaders) {
-        let flushed = troupe.flushed_row_counts().to_vec();
+        let flushed = troupe.last_flushed_row_counts().to_vec();
         for (series, &flushed) in all_series().iter().zip(&flushed) {
             let look = || -> Result<Option<String>> {
                 let file = open::for_reading(location)?;

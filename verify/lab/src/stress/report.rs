@@ -52,7 +52,7 @@ impl StressReport {
                 json!({
                     "rows": work.new_rows,
                     "rereads": work.reread_rows,
-                    "refreshes": work.refreshes,
+                    "refreshes": work.refreshes_or_flushes,
                     "opens": work.opens,
                     "flushes_seen": latency.count(),
                     "latency_us": {
@@ -93,7 +93,7 @@ impl fmt::Display for StressReport {
             counted(restarts, "time")
         )?;
         for (i, (work, latency)) in self.readers.iter().enumerate() {
-            let WorkCounts { new_rows: rows, reread_rows: rereads, refreshes, opens } = work;
+            let WorkCounts { new_rows: rows, reread_rows: rereads, refreshes_or_flushes: refreshes, opens } = work;
             let (rows, refreshes) = (counted(*rows, "row"), counted(*refreshes, "refresh"));
             let opens = counted(*opens, "open");
             write!(f, "reader {i}  {rows} checked, {rereads} again, {refreshes}, {opens}")?;
@@ -130,7 +130,10 @@ mod tests {
             seed: 7,
             seconds: 2.0,
             written: WriterCounts { rows: 10, bytes: 2_500_000, flushes: 100, kills: 1, restarts: 0 },
-            readers: vec![(WorkCounts { new_rows: 10, reread_rows: 2, refreshes: 30, opens: 1 }, Latencies::default())],
+            readers: vec![(
+                WorkCounts { new_rows: 10, reread_rows: 2, refreshes_or_flushes: 30, opens: 1 },
+                Latencies::default(),
+            )],
             violations: vec![Violation {
                 invariant: StressInvariant::MonotonicReads,
                 detail: "rows: 5 after 6".into(),

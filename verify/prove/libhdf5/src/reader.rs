@@ -43,11 +43,11 @@ impl CountRange {
     }
 
     fn min_count(&self, view: &ReaderView) -> u64 {
-        self.flushed.last_value_at(view.completed_op_count()).unwrap_or(0)
+        self.flushed.last_value_at(view.writer_op_count()).unwrap_or(0)
     }
 
     fn max_count(&self, view: &ReaderView) -> u64 {
-        self.issued.last_value_at(view.completed_op_count()).unwrap_or(0)
+        self.issued.last_value_at(view.writer_op_count()).unwrap_or(0)
     }
 }
 

@@ -398,7 +398,7 @@ fn explore_reader(
             let verdict = run(view);
             let has_failed = |fault: &String| [FAILED_AT_REST, WAITED_IN_VAIN].iter().any(|text| fault.contains(text));
             let failed = verdict.as_ref().is_err_and(has_failed);
-            if failed && case.structure_written_early.is_some() && busy.is_flushing_at(view.completed_op_count()) {
+            if failed && case.structure_written_early.is_some() && busy.is_flushing_at(view.writer_op_count()) {
                 excused.fetch_add(1, Relaxed);
                 return Ok(());
             }

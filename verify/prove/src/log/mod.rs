@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use h5live_checker::crash::{
-    CrashExploreBounds, CrashExploreReport, CrashedDisk, ExpectedPrefixRange, explore_crashes,
+    CrashExploreBounds, CrashExploreReport, CrashedStorage, ExpectedPrefixRange, explore_crashes,
 };
 use h5live_checker::schedule::{AllowedTears, ExploreBounds, ExploreReport, ReaderView, explore_schedules};
 use h5live_log::LogMutant;
@@ -119,7 +119,7 @@ fn schedules(
 
 fn crashes(workload: &LogWorkload, bounds: CrashExploreBounds) -> CrashExploreReport {
     let bounds = CrashExploreBounds { start_prefix: workload.start, max_recovery_crashes: 0, ..bounds };
-    let recovery = |disk: &Arc<CrashedDisk>, expected: &ExpectedPrefixRange| recover(workload, disk, expected);
+    let recovery = |disk: &Arc<CrashedStorage>, expected: &ExpectedPrefixRange| recover(workload, disk, expected);
     explore_crashes(&workload.trace, &bounds, &recovery)
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use h5live_cache::Storage;
-use h5live_checker::crash::{CrashedDisk, ExpectedPrefixRange};
+use h5live_checker::crash::{CrashedStorage, ExpectedPrefixRange};
 use h5live_checker::schedule::{ReaderView, Verdict};
 use h5live_checker::trace::MarkValues;
 use h5live_log::LogStore;
@@ -185,7 +185,7 @@ fn follow_looks(workload: &LogWorkload, view: &Arc<ReaderView>, looks: Looks, si
     let observer = ConcurrentObserver::new(view, &Arc::default());
     let retry_view = view.clone();
     let retry = RetryPolicy::new(ATTEMPTS, move |_| retry_view.mark_operation_restart());
-    let count = |view: &ReaderView| acknowledged.last_value_at(view.completed_op_count()).unwrap_or(0) as usize;
+    let count = |view: &ReaderView| acknowledged.last_value_at(view.writer_op_count()).unwrap_or(0) as usize;
     let open_log = || {
         let clock = || {
             Clock::new({
@@ -203,7 +203,7 @@ fn follow_looks(workload: &LogWorkload, view: &Arc<ReaderView>, looks: Looks, si
         observer.reset((time, &known))?;
         known.acknowledged = count(view);
         let store = open_log()?;
-        if looks == Looks::AfterRefresh && view.completed_op_count() > 0 {
+        if looks == Looks::AfterRefresh && view.writer_op_count() > 0 {
             // These are the runs of who opens it later.
             return Ok(());
         }
@@ -253,7 +253,7 @@ fn look(
 ///
 /// # Errors
 /// What is wrong with it.
-pub fn recover(workload: &LogWorkload, disk: &Arc<CrashedDisk>, expected: &ExpectedPrefixRange) -> Verdict {
+pub fn recover(workload: &LogWorkload, disk: &Arc<CrashedStorage>, expected: &ExpectedPrefixRange) -> Verdict {
     let acknowledged = MarkValues::new(&workload.trace, ACKNOWLEDGED);
     let least = acknowledged.last_value_at(expected.min_ops).unwrap_or(0) as usize;
     let open = |mode: Mode| {

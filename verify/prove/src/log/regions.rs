@@ -158,7 +158,7 @@ impl<S: Storage + 'static> MultiWriterFiles for RegionFiles<S> {
         Ok(Arc::new(self.open(number.into(), mode, stays_live)?))
     }
 
-    fn leave(&self) {}
+    fn release_presence(&self) {}
 
     fn take_next_batch_order(&self, _: u32, _: u64, _: bool) -> Result<Option<u64>, OpenError> {
         Ok(Some(self.next_order.fetch_add(1, Relaxed)))

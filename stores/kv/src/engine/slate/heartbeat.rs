@@ -78,7 +78,7 @@ impl Heartbeat {
     }
 
     /// Writes the first heartbeat, before others may look.
-    pub async fn announce(location: SlateLocation, session: u64, interval: Duration) -> object_store::Result<()> {
+    pub async fn write_first(location: SlateLocation, session: u64, interval: Duration) -> object_store::Result<()> {
         write(&location, &HeartbeatText { session, number: 0, interval }).await
     }
 

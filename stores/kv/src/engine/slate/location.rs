@@ -57,8 +57,9 @@ impl SlateLocation {
         let name: Arc<str> = format!("{}://{bucket}/{prefix}", cloud.scheme()).into();
         let failures = LocationErrorMapper(name.clone());
         let place = ObjectStoreLocation::Bucket { cloud, bucket: bucket.to_owned() };
-        let store =
-            place.build_retrying_store(options).map_err(failures.client_error("the object store cannot be reached"))?;
+        let store = place
+            .build_retrying_store(options)
+            .map_err(failures.object_store_client_error("the object store cannot be reached"))?;
         let parsed = ObjectPath::parse(prefix).map_err(|error| {
             failures.object_store_error("the prefix is none of an object store")(object_store::Error::from(error))
         })?;

@@ -49,7 +49,7 @@ impl LocationErrorMapper {
     }
 
     /// An error of the client of an object store. `context` says what was tried.
-    pub fn client_error(&self, context: &'static str) -> impl FnOnce(ObjectError) -> EngineError {
+    pub fn object_store_client_error(&self, context: &'static str) -> impl FnOnce(ObjectError) -> EngineError {
         let failures = self.clone();
         move |error| failures.placed(context, &error)
     }

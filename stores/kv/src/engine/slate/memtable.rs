@@ -63,15 +63,15 @@ impl Memtable {
     }
 
     /// The value of a key up to a sequence number: `None` if there is no write of it, `Some(None)` if it was deleted.
-    pub fn get(&self, key: &[u8], sequence: u64) -> Option<Option<Bytes>> {
+    pub fn get(&self, key: &[u8], max_sequence: u64) -> Option<Option<Bytes>> {
         let key = Bytes::copy_from_slice(key);
         let entries = self.entries.read();
-        let bounds = (key.clone(), Reverse(sequence))..=(key, Reverse(0));
+        let bounds = (key.clone(), Reverse(max_sequence))..=(key, Reverse(0));
         entries.by_key.range(bounds).next().map(|(_, value)| value.clone())
     }
 
     /// The first keys of a range that were written up to a sequence number, at most so many, with their values.
-    pub fn range(&self, start: Bound<&[u8]>, end: Bound<&[u8]>, sequence: u64, limit: usize) -> Vec<MemtableEntry> {
+    pub fn range(&self, start: Bound<&[u8]>, end: Bound<&[u8]>, max_sequence: u64, limit: usize) -> Vec<MemtableEntry> {
         // Of one key, the newest version is first and the version 0, which no write has, last.
         let start = match start {
             Bound::Included(key) => Bound::Included((Bytes::copy_from_slice(key), Reverse(u64::MAX))),
@@ -85,7 +85,7 @@ impl Memtable {
         };
         let mut found: Vec<MemtableEntry> = Vec::new();
         for ((key, Reverse(written)), value) in self.entries.read().by_key.range((start, end)) {
-            if *written > sequence || found.last().is_some_and(|last| last.0 == *key) {
+            if *written > max_sequence || found.last().is_some_and(|last| last.0 == *key) {
                 continue;
             }
             if found.len() == limit {

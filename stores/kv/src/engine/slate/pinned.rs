@@ -18,7 +18,7 @@ const CHECKPOINT_NAME: &str = "h5live reader";
 /// The number of this store in the cache, which has only one.
 const CACHE_SCOPE: u64 = 1;
 /// Most repetitions by SlateDB of what an object store has refused, on top of the store's own.
-pub const MAX_OPERATION_RETRIES: u32 = 3;
+pub const OBJECT_STORE_MAX_RETRIES: u32 = 3;
 
 /// How long a session waits at most until a checkpoint is removed.
 pub const RELEASE_TIMEOUT: Duration = Duration::from_secs(5);
@@ -48,20 +48,23 @@ pub struct PinnedTables {
 
 impl PinnedTables {
     /// Pins the newest state.
-    pub async fn pin_newest(pins: Arc<CheckpointContext>) -> Result<Self, slatedb::Error> {
-        let options =
-            CheckpointOptions { lifetime: Some(pins.lifetime), name: Some(CHECKPOINT_NAME.to_owned()), source: None };
+    pub async fn pin_newest(context: Arc<CheckpointContext>) -> Result<Self, slatedb::Error> {
+        let options = CheckpointOptions {
+            lifetime: Some(context.lifetime),
+            name: Some(CHECKPOINT_NAME.to_owned()),
+            source: None,
+        };
         let made = Instant::now();
-        let checkpoint = pins.admin.create_detached_checkpoint(&options).await?;
+        let checkpoint = context.admin.create_detached_checkpoint(&options).await?;
         let options = DbReaderOptions {
-            checkpoint_lifetime: pins.lifetime,
+            checkpoint_lifetime: context.lifetime,
             skip_wal_replay: true,
-            object_store_max_retries: Some(MAX_OPERATION_RETRIES),
+            object_store_max_retries: Some(OBJECT_STORE_MAX_RETRIES),
             ..DbReaderOptions::default()
         };
-        let tables = DbReader::builder(pins.location.prefix.clone(), pins.location.store.clone())
+        let tables = DbReader::builder(context.location.prefix.clone(), context.location.store.clone())
             .with_reader_mode(DbReaderMode::Checkpoint(checkpoint.id))
-            .with_db_cache(pins.cache.clone(), CACHE_SCOPE)
+            .with_db_cache(context.cache.clone(), CACHE_SCOPE)
             .with_options(options)
             .build()
             .await?;
@@ -74,7 +77,7 @@ impl PinnedTables {
             checkpoint,
             renewed: Mutex::new(made),
             is_released: AtomicBool::new(false),
-            pins,
+            pins: context,
         })
     }
 

@@ -114,7 +114,7 @@ impl SlateReader {
 
     async fn look_for_writer(&self) -> object_store::Result<bool> {
         let has_writer = self.probe.lock().await.has_writer(&self.session.location).await?;
-        self.session.signal.set_writer(has_writer);
+        self.session.signal.set_has_writer(has_writer);
         Ok(has_writer)
     }
 
@@ -148,7 +148,7 @@ impl SlateReader {
         let manifest = manifest.ok_or_else(|| SlateError::data("the store is no longer there".to_owned()))?;
         let tail = &progress.tail;
         // Files of the log that are in tables are deleted after a while.
-        let is_behind = manifest.replay_after_wal_id() > tail.last_wal_file;
+        let is_behind = manifest.replay_after_wal_id() > tail.last_included_wal_file;
         let is_large =
             tail.memtable.memory_bytes() > MAX_MEMTABLE_BYTES || tail.tables.pinned_at.elapsed() > MAX_TABLES_AGE;
         let is_newer = manifest.last_l0_seq() > tail.tables.last_sequence;

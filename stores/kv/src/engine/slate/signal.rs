@@ -44,7 +44,7 @@ impl CommitSignal {
     }
 
     /// Somebody writes, or nobody.
-    pub fn set_writer(&self, has_writer: bool) {
+    pub fn set_has_writer(&self, has_writer: bool) {
         self.update(|known| known.has_writer = has_writer);
     }
 
@@ -134,11 +134,11 @@ mod tests {
     fn a_watch_tells_of_commits_and_of_the_end_once() {
         let signal = Arc::new(CommitSignal::default());
         signal.announce_commit(4);
-        signal.set_writer(true);
+        signal.set_has_writer(true);
         let mut watch = SlateWatch::new(signal.clone());
         assert_eq!(watch.wait(Duration::ZERO).unwrap(), WatchEvent::Timeout);
         signal.announce_commit(5);
-        signal.set_writer(false);
+        signal.set_has_writer(false);
         assert_eq!(watch.wait(Duration::MAX).unwrap(), WatchEvent::Changed);
         assert_eq!(watch.wait(Duration::MAX).unwrap(), WatchEvent::Ended);
         assert_eq!(watch.wait(Duration::ZERO).unwrap(), WatchEvent::Timeout);

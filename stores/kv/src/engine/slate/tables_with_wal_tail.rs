@@ -20,7 +20,7 @@ pub struct TablesWithWalTail {
     pub tables: Arc<PinnedTables>,
     pub memtable: Arc<Memtable>,
     /// The last file of the log that was read.
-    pub last_wal_file: u64,
+    pub last_included_wal_file: u64,
     /// The number of the last write.
     pub last_sequence: u64,
 }
@@ -30,7 +30,7 @@ impl TablesWithWalTail {
     pub fn with_empty_tail(tables: PinnedTables) -> Self {
         TablesWithWalTail {
             memtable: Arc::default(),
-            last_wal_file: tables.last_wal_file_in_tables,
+            last_included_wal_file: tables.last_wal_file_in_tables,
             last_sequence: tables.last_sequence,
             tables: Arc::new(tables),
         }
@@ -41,7 +41,7 @@ impl TablesWithWalTail {
     pub fn rebase_onto(&self, tables: PinnedTables) -> Self {
         TablesWithWalTail {
             memtable: Arc::new(self.memtable.after(tables.last_sequence)),
-            last_wal_file: self.last_wal_file.max(tables.last_wal_file_in_tables),
+            last_included_wal_file: self.last_included_wal_file.max(tables.last_wal_file_in_tables),
             last_sequence: self.last_sequence.max(tables.last_sequence),
             tables: Arc::new(tables),
         }
@@ -51,12 +51,13 @@ impl TablesWithWalTail {
     pub async fn replay_new_files(&mut self, log: &WalReader) -> Result<(), slatedb::Error> {
         let mut window = 1;
         loop {
-            let files = (1..=window).map(|ahead| read_file(log, self.last_wal_file + ahead, self.tables.last_sequence));
+            let files = (1..=window)
+                .map(|ahead| read_file(log, self.last_included_wal_file + ahead, self.tables.last_sequence));
             for file in join_all(files).await {
                 let Some(writes) = file? else { return Ok(()) };
                 self.last_sequence = writes.iter().map(|write| write.sequence).fold(self.last_sequence, u64::max);
                 self.memtable.insert(writes);
-                self.last_wal_file += 1;
+                self.last_included_wal_file += 1;
             }
             window = (window * 2).min(MAX_PARALLEL_FILES);
         }

@@ -11,7 +11,7 @@ use slatedb::config::{FlushOptions, FlushType, Settings};
 use slatedb::{CloseReason, Db, DbSnapshot, WalReader, WriteBatch};
 
 use super::heartbeat::Heartbeat;
-use super::pinned::MAX_OPERATION_RETRIES;
+use super::pinned::OBJECT_STORE_MAX_RETRIES;
 use super::scan::{RangeReader, bounds, scan_options};
 use super::session::SlateSession;
 use crate::engine::{EditBatch, EngineError, KeyCountRecord, KeySpan, Result, SyncPolicy, View};
@@ -56,7 +56,7 @@ impl SlateWriter {
         let options = &session.options;
         let settings = Settings {
             flush_interval: Some(options.flush_interval),
-            object_store_max_retries: Some(MAX_OPERATION_RETRIES),
+            object_store_max_retries: Some(OBJECT_STORE_MAX_RETRIES),
             ..Settings::default()
         };
         let builder = Db::builder(session.location.prefix.clone(), session.location.store.clone())
@@ -66,7 +66,7 @@ impl SlateWriter {
         let interval = options.heartbeat_interval;
         session.block_on_object_store(
             HEARTBEAT_CONTEXT,
-            Heartbeat::announce(session.location.clone(), session_id, interval),
+            Heartbeat::write_first(session.location.clone(), session_id, interval),
         )?;
         let heartbeat =
             Heartbeat::start(&session.runtime, &session.location, Arc::downgrade(&db), session_id, interval);
@@ -88,7 +88,7 @@ impl SlateWriter {
             writer.session.block_on_slate_scaled_timeout(WRITE_CONTEXT, MAX_TABLE_BYTES, flushed)?;
         }
         writer.session.signal.announce_commit(writer.view()?.version());
-        writer.session.signal.set_writer(true);
+        writer.session.signal.set_has_writer(true);
         Ok(writer)
     }
 

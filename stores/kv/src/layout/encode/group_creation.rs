@@ -12,23 +12,23 @@ pub struct GroupCreationProperties {
     /// Those of every object.
     pub object: ObjectCreationProperties,
     /// How its links are kept.
-    pub links: LinkOrAttributeStorageSpec,
+    pub link_storage: LinkOrAttributeStorageSpec,
     /// Bytes that the local heap of an old group begins with; 0 for the library's choice.
     pub local_heap_size_hint: u32,
     /// Links that are expected.
-    pub expected_links: u16,
+    pub estimated_link_count: u16,
     /// Bytes of a name that are expected.
-    pub expected_name_length: u16,
+    pub estimated_name_length: u16,
 }
 
 impl Default for GroupCreationProperties {
     fn default() -> Self {
         GroupCreationProperties {
             object: ObjectCreationProperties::default(),
-            links: LinkOrAttributeStorageSpec::default(),
+            link_storage: LinkOrAttributeStorageSpec::default(),
             local_heap_size_hint: 0,
-            expected_links: 4,
-            expected_name_length: 8,
+            estimated_link_count: 4,
+            estimated_name_length: 8,
         }
     }
 }
@@ -44,13 +44,13 @@ impl GroupCreationProperties {
     pub(super) const NAMES: &'static [&'static str] = &[LINK_INFO, GROUP_INFO];
 
     fn wire_link_info(&mut self, w: &mut impl Wire) -> WireResult<()> {
-        let mut flags = match self.links.order {
+        let mut flags = match self.link_storage.order {
             CreationOrder::Untracked => 0,
             CreationOrder::Tracked => ORDER_TRACKED,
             CreationOrder::Indexed => ORDER_TRACKED | ORDER_INDEXED,
         };
         wire_unsigned(w, "creation order", &mut flags)?;
-        self.links.order = match flags {
+        self.link_storage.order = match flags {
             0 => CreationOrder::Untracked,
             ORDER_TRACKED => CreationOrder::Tracked,
             3 => CreationOrder::Indexed,
@@ -64,10 +64,10 @@ impl GroupCreationProperties {
 
     fn wire_group_info(&mut self, w: &mut impl Wire) -> WireResult<()> {
         w.u32("heap hint", &mut self.local_heap_size_hint)?;
-        w.u16("most compact links", &mut self.links.max_compact)?;
-        w.u16("fewest dense links", &mut self.links.min_dense)?;
-        w.u16("expected links", &mut self.expected_links)?;
-        w.u16("expected bytes of a name", &mut self.expected_name_length)
+        w.u16("most compact links", &mut self.link_storage.max_compact)?;
+        w.u16("fewest dense links", &mut self.link_storage.min_dense)?;
+        w.u16("expected links", &mut self.estimated_link_count)?;
+        w.u16("expected bytes of a name", &mut self.estimated_name_length)
     }
 }
 
@@ -79,11 +79,12 @@ impl PropertyClass for GroupCreationProperties {
     fn is_encoded_before_defaults(&self, property: &str) -> bool {
         let default = GroupCreationProperties::default();
         match property {
-            LINK_INFO => self.links.order != default.links.order,
+            LINK_INFO => self.link_storage.order != default.link_storage.order,
             GROUP_INFO => {
-                let order = default.links.order;
-                let (object, links) = (default.object.clone(), LinkOrAttributeStorageSpec { order, ..self.links });
-                GroupCreationProperties { object, links, ..self.clone() } != default
+                let order = default.link_storage.order;
+                let (object, links) =
+                    (default.object.clone(), LinkOrAttributeStorageSpec { order, ..self.link_storage });
+                GroupCreationProperties { object, link_storage: links, ..self.clone() } != default
             }
             other => self.object.is_set(other),
         }

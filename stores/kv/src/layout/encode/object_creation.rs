@@ -10,7 +10,7 @@ use super::property_list::{PropertyClass, wire_unsigned};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ObjectCreationProperties {
     /// How its attributes are kept.
-    pub attributes: LinkOrAttributeStorageSpec,
+    pub attribute_storage: LinkOrAttributeStorageSpec,
     /// Whether it is kept when it was touched.
     pub track_times: bool,
     /// The filters. Their names are not encoded.
@@ -21,7 +21,7 @@ impl Default for ObjectCreationProperties {
     /// The library's defaults: times are kept.
     fn default() -> Self {
         ObjectCreationProperties {
-            attributes: LinkOrAttributeStorageSpec::default(),
+            attribute_storage: LinkOrAttributeStorageSpec::default(),
             track_times: true,
             filters: FilterSpecs::new(),
         }
@@ -47,9 +47,10 @@ impl ObjectCreationProperties {
         match property {
             PIPELINE => !self.filters.is_empty(),
             MIN_DENSE | MAX_COMPACT => {
-                (self.attributes.min_dense, self.attributes.max_compact) != (default.min_dense, default.max_compact)
+                (self.attribute_storage.min_dense, self.attribute_storage.max_compact)
+                    != (default.min_dense, default.max_compact)
             }
-            HEADER_FLAGS => self.attributes.order != CreationOrder::Untracked || !self.track_times,
+            HEADER_FLAGS => self.attribute_storage.order != CreationOrder::Untracked || !self.track_times,
             _ => false,
         }
     }
@@ -57,21 +58,21 @@ impl ObjectCreationProperties {
     pub(super) fn wire_value(&mut self, property: &str, w: &mut impl Wire) -> WireResult<()> {
         match property {
             PIPELINE => wire_pipeline(w, &mut self.filters),
-            MIN_DENSE => wire_phase_change(w, &mut self.attributes.min_dense),
-            MAX_COMPACT => wire_phase_change(w, &mut self.attributes.max_compact),
+            MIN_DENSE => wire_phase_change(w, &mut self.attribute_storage.min_dense),
+            MAX_COMPACT => wire_phase_change(w, &mut self.attribute_storage.max_compact),
             _ => self.wire_header_flags(w),
         }
     }
 
     fn wire_header_flags(&mut self, w: &mut impl Wire) -> WireResult<()> {
-        let order = match self.attributes.order {
+        let order = match self.attribute_storage.order {
             CreationOrder::Untracked => 0,
             CreationOrder::Tracked => ORDER_TRACKED,
             CreationOrder::Indexed => ORDER_TRACKED | ORDER_INDEXED,
         };
         let flags = w.derived_u8("header flags", order | if self.track_times { TIMES } else { 0 })?;
         self.track_times = flags & TIMES != 0;
-        self.attributes.order = match flags & !TIMES {
+        self.attribute_storage.order = match flags & !TIMES {
             0 => CreationOrder::Untracked,
             ORDER_TRACKED => CreationOrder::Tracked,
             0x0c => CreationOrder::Indexed,

@@ -70,8 +70,8 @@ impl MultiWriterFiles for SteppedFiles {
         opened.map_or_else(|| self.files.open_subfile(number, mode, stays_live), Ok)
     }
 
-    fn leave(&self) {
-        self.files.leave();
+    fn release_presence(&self) {
+        self.files.release_presence();
     }
 
     fn take_next_batch_order(

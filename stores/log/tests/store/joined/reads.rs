@@ -51,8 +51,8 @@ impl MultiWriterFiles for CountedFiles {
         self.note(self.files.open_subfile(number, mode, stays_live))
     }
 
-    fn leave(&self) {
-        self.files.leave();
+    fn release_presence(&self) {
+        self.files.release_presence();
     }
 
     fn lock_appends(&self) -> Result<Box<dyn AppendLock>, OpenError> {

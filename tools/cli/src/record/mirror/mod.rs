@@ -66,12 +66,12 @@ pub struct Mirror {
 }
 
 impl MirrorArgs {
-    /// The mirror of the dataset at `path` of the file at `source`, which need not be there before
+    /// The mirror of the dataset at `dataset_path` of the file at `source`, which need not be there before
     /// [`Mirror::start`]; `None` if nobody wants one.
     ///
     /// # Errors
     /// [`Error::OpenFailed`] and [`Error::File`] if the mirror cannot be made. A server that does not answer is no error.
-    pub fn prepare_mirror(&self, source: &Location, path: &str) -> Result<Option<Mirror>> {
+    pub fn prepare_mirror(&self, source: &Location, dataset_path: &str) -> Result<Option<Mirror>> {
         let Some(location) = &self.mirror else { return Ok(None) };
         let refused = |location: &Location, text: &str| {
             let source = Box::new(OpenError::InvalidLocation(text.to_owned()));
@@ -84,7 +84,8 @@ impl MirrorArgs {
         if open::native_file_path(source)?.is_none() {
             return Err(refused(source, "only a file is mirrored"));
         }
-        let mut target = MirrorTarget::new(source.clone(), path.to_owned(), location.clone(), self.replace_mirror);
+        let mut target =
+            MirrorTarget::new(source.clone(), dataset_path.to_owned(), location.clone(), self.replace_mirror);
         let report = MirrorReport::new(location.clone());
         let seconds = Duration::from_secs_f64;
         let mut worker = MirrorWorker { report, interval: seconds(self.mirror_every), wait: seconds(self.mirror_wait) };
@@ -178,7 +179,7 @@ impl MirrorWorker {
             }
             let is_last = last_attempt.is_some();
             let done = if is_last { target.finish() } else { target.catch_up() };
-            self.report.rows = target.rows();
+            self.report.rows = target.mirrored_row_count();
             self.report.losses = target.losses().to_vec();
             match done {
                 Ok(()) if is_last => {

@@ -36,12 +36,12 @@ pub struct MirrorTarget {
 }
 
 impl MirrorTarget {
-    /// A domain that is not there yet, for the dataset at `path` of a file.
-    pub fn new(source_location: Location, path: String, location: Location, replaces: bool) -> Self {
-        let draft = DraftDomain::new(&location);
+    /// A domain that is not there yet, for the dataset at `dataset_path` of a file.
+    pub fn new(source_location: Location, dataset_path: String, location: Location, replaces: bool) -> Self {
+        let draft = DraftDomain::prepare_with_signal_cleanup(&location);
         MirrorTarget {
             source_location,
-            path,
+            path: dataset_path,
             location,
             replaces,
             source: None,
@@ -61,7 +61,7 @@ impl MirrorTarget {
     }
 
     /// Rows of the recorded dataset that others see.
-    pub fn rows(&self) -> u64 {
+    pub fn mirrored_row_count(&self) -> u64 {
         self.rows
     }
 
@@ -98,7 +98,7 @@ impl MirrorTarget {
     fn close_target(&mut self) {
         self.target = None;
         // It has another handle on the session.
-        self.draft = self.root.is_none().then(|| DraftDomain::new(&self.location));
+        self.draft = self.root.is_none().then(|| DraftDomain::prepare_with_signal_cleanup(&self.location));
         let opened = self.draft.as_ref().map(|draft| draft.last_opened().clone());
         self.opened = opened.unwrap_or_else(|| LastOpenedStore::default().create_as_drafts());
     }

@@ -146,7 +146,7 @@ impl CrashRunner<'_> {
         let start = step;
         let mut end = model;
         troupe
-            .finish(|flushes| {
+            .end_all_and_check(|flushes| {
                 let steps = flushes.last().and_then(|flush| flush.row_counts.first()).copied().unwrap_or(start);
                 (start..steps).for_each(|step| apply(&plan, &mut end, step));
                 vec![end.digest()]

@@ -307,7 +307,7 @@ impl MatrixArgs {
             }
         }
         stalls.iter_mut().for_each(|stalls| stalls.end(&troupe));
-        troupe.finish(|flushes| vec![digest(&plan, flushes)]).map_err(Error::Process)?;
+        troupe.end_all_and_check(|flushes| vec![digest(&plan, flushes)]).map_err(Error::Process)?;
         h5live_cli::live::location::first_file_check_finding(path)
             .into_iter()
             .for_each(|fault| troupe.record_violation(StressInvariant::NoDanglingAddress, &fault));

@@ -92,7 +92,7 @@ impl<'a> MatrixReader<'a> {
         while Instant::now() < until {
             // In this order: what was written before the end is still seen.
             let last = stop.load(Ordering::Acquire);
-            self.done.refreshes += 1;
+            self.done.refreshes_or_flushes += 1;
             if self.plan.cell.work == ChangeKind::Links {
                 self.look_at_links::<T>(&file)?;
             }
@@ -126,7 +126,7 @@ impl<'a> MatrixReader<'a> {
             }
         }
         let mut back = Region::new(&vec![0; known.len()], &known);
-        let random = mix(self.done.refreshes);
+        let random = mix(self.done.refreshes_or_flushes);
         if let (Some(start), Some(count)) = (back.start.first_mut(), back.count.first_mut())
             && *count > 0
         {

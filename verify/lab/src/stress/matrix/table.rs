@@ -49,7 +49,7 @@ impl CellOutcome {
         for work in troupe.reader_logs.iter().filter_map(|story| story.work) {
             read.new_rows += work.new_rows;
             read.reread_rows += work.reread_rows;
-            read.refreshes += work.refreshes;
+            read.refreshes_or_flushes += work.refreshes_or_flushes;
             read.opens += work.opens;
         }
         let peer = if alone { None } else { troupe.peer_log.work };
@@ -86,12 +86,12 @@ impl MatrixRow {
             CellOutcome::Impossible(why) => json!({ "no": why }),
             CellOutcome::Tested { written, read, violations, peer, peer_violations } => json!({
                 "written": written.new_rows,
-                "flushes": written.refreshes,
+                "flushes": written.refreshes_or_flushes,
                 "read": read.new_rows + read.reread_rows,
-                "looks": read.refreshes,
+                "looks": read.refreshes_or_flushes,
                 "violations": list(violations),
                 "peer_read": peer.map(|work| work.new_rows + work.reread_rows),
-                "peer_looks": peer.map(|work| work.refreshes),
+                "peer_looks": peer.map(|work| work.refreshes_or_flushes),
                 "peer_cannot": self.cell.libhdf5_unsupported(),
                 "peer_errors": list(peer_violations),
             }),
@@ -120,7 +120,7 @@ impl fmt::Display for MatrixRow {
             CellOutcome::Impossible(why) => write!(f, "   - {why}"),
             CellOutcome::Tested { written, read, violations, peer, peer_violations } => {
                 let elements = read.new_rows + read.reread_rows;
-                write!(f, "  {:>10} {:>8} {elements:>12}", written.new_rows, written.refreshes)?;
+                write!(f, "  {:>10} {:>8} {elements:>12}", written.new_rows, written.refreshes_or_flushes)?;
                 write!(f, " {:>10}", violations.len())?;
                 match (peer, self.cell.libhdf5_unsupported()) {
                     (Some(work), _) => {

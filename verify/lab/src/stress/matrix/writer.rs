@@ -92,7 +92,7 @@ pub fn run<T: RuleValue>(file: &File, plan: &CellPlan, mut step: u64, rate: f64,
             datasets.iter().try_for_each(Dataset::flush)?
         }
         step += 1;
-        done.refreshes += 1;
+        done.refreshes_or_flushes += 1;
         out.line(WorkerMessage::Flushed(at))?;
         out.flush()?;
         if stop.load(Ordering::Acquire) {
