@@ -77,8 +77,8 @@ pub enum ErrorKind {
     #[error(transparent)]
     Filter(#[from] filters::Error),
     /// A soft link leads through more than [`MAX_LINKS_PER_PATH`](crate::MAX_LINKS_PER_PATH) others: a loop.
-    #[error("more than {} soft and external links in one path", crate::MAX_LINKS_PER_PATH)]
-    TooManyLinksInPath,
+    #[error("more than {} soft and external links in one path", crate::MAX_SYMBOLIC_LINKS_PER_PATH)]
+    TooManySymbolicLinksInPath,
     /// A link of a class that cannot be followed.
     #[error("a link of user-defined class {0} cannot be followed")]
     UserDefinedLink(u8),
@@ -89,7 +89,7 @@ pub enum ErrorKind {
     #[error(transparent)]
     OtherFile(Box<Error>),
     /// A virtual dataset is made of itself, or of more than [`MAX_LINKS_PER_PATH`](crate::MAX_LINKS_PER_PATH) layers.
-    #[error("a virtual dataset of more than {} layers of virtual datasets", crate::MAX_LINKS_PER_PATH)]
+    #[error("a virtual dataset of more than {} layers of virtual datasets", crate::MAX_SYMBOLIC_LINKS_PER_PATH)]
     TooManyVirtualLayers,
     /// Elements of a virtual dataset that are elements of no other dataset, so that they cannot be written.
     #[error("{elements} of the elements of the virtual dataset have no source")]
@@ -169,7 +169,7 @@ pub enum ErrorKind {
     Allocation(#[from] model::AllocationError),
     /// A chunk in the file is of the wrong length.
     #[error("the chunk has {found} bytes instead of {expected}")]
-    ChunkLength {
+    StoredChunkLength {
         /// Bytes of a chunk.
         expected: u64,
         /// Bytes stored.
@@ -177,7 +177,7 @@ pub enum ErrorKind {
     },
     /// A chunk below the extent that a writer has published cannot be read, nor could it after waiting for the writer.
     #[error("what its writer has published is not there (not met: {promise}): {0}", promise = SwmrInvariant::FinalElementsBelowExtent)]
-    IncompletePublication(#[source] Box<ErrorKind>),
+    UnreadablePublishedChunk(#[source] Box<ErrorKind>),
     /// The elements cannot be seen where they are in the file.
     #[error("the dataset cannot be viewed in the file: {0}")]
     NotViewable(&'static str),
@@ -284,7 +284,7 @@ impl Error {
     /// of a write, or is none of h5live's, does not.
     pub fn broken_invariant(&self) -> Option<SwmrInvariant> {
         match self.kind() {
-            ErrorKind::IncompletePublication(_) => Some(SwmrInvariant::FinalElementsBelowExtent),
+            ErrorKind::UnreadablePublishedChunk(_) => Some(SwmrInvariant::FinalElementsBelowExtent),
             _ => match self.store_error() {
                 Some(model::Error::Store(error)) => error.broken_invariant,
                 _ => None,
@@ -434,7 +434,7 @@ impl ErrorKind {
                 || matches!(error.store_error_kind(), Some(StoreErrorKind::Damaged))
         };
         match self {
-            ErrorKind::ChunkLength { .. }
+            ErrorKind::StoredChunkLength { .. }
             | ErrorKind::Convert(ConvertError::Truncated { .. } | ConvertError::Utf8(_)) => true,
             ErrorKind::Filter(error) => {
                 use filters::Error::{Filter, WrongSize};
@@ -448,7 +448,7 @@ impl ErrorKind {
 
     fn file_change(&self) -> Option<ForeignFileChange> {
         match self {
-            ErrorKind::IncompletePublication(kind) => kind.file_change(),
+            ErrorKind::UnreadablePublishedChunk(kind) => kind.file_change(),
             ErrorKind::OtherFile(error) => error.file_change(),
             _ => match self.store_error()?.store_error_kind() {
                 Some(StoreErrorKind::Changed(change)) => Some(*change),

@@ -278,7 +278,7 @@ impl fmt::Debug for Group {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::MAX_LINKS_PER_PATH;
+    use crate::MAX_SYMBOLIC_LINKS_PER_PATH;
 
     #[test]
     fn a_loop_of_soft_links_is_an_error_that_names_the_path() {
@@ -287,7 +287,7 @@ mod tests {
         group.link_soft("here", "there").unwrap();
         group.link_soft("there", "/group/here").unwrap();
         let error = file.object("group/here/below").unwrap_err();
-        assert!(matches!(error.kind(), ErrorKind::TooManyLinksInPath));
+        assert!(matches!(error.kind(), ErrorKind::TooManySymbolicLinksInPath));
         assert_eq!(error.object(), Some("/group/here/below"));
     }
 
@@ -320,10 +320,13 @@ mod tests {
         let file = File::in_memory();
         let root = file.root();
         file.create_group("l0").unwrap();
-        for i in 1..=MAX_LINKS_PER_PATH + 1 {
+        for i in 1..=MAX_SYMBOLIC_LINKS_PER_PATH + 1 {
             root.link_soft(&format!("l{i}"), &format!("l{}", i - 1)).unwrap();
         }
-        assert_eq!(root.group(&format!("l{MAX_LINKS_PER_PATH}")).unwrap().id(), root.group("l0").unwrap().id());
-        assert!(root.group(&format!("l{}", MAX_LINKS_PER_PATH + 1)).is_err());
+        assert_eq!(
+            root.group(&format!("l{MAX_SYMBOLIC_LINKS_PER_PATH}")).unwrap().id(),
+            root.group("l0").unwrap().id()
+        );
+        assert!(root.group(&format!("l{}", MAX_SYMBOLIC_LINKS_PER_PATH + 1)).is_err());
     }
 }

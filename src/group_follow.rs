@@ -232,7 +232,7 @@ impl GroupFollower {
 
     /// Whether a writer may still be at work on the file, which is what its path leads to.
     fn is_live(&mut self) -> Result<bool> {
-        self.liveness.hold_back_file_change(self.file.is_live())
+        self.liveness.defer_file_change_error(self.file.is_live())
     }
 }
 

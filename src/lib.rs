@@ -152,7 +152,7 @@ pub use copy::{
     Copier, CopyReport, DatasetInCopy, DroppedFillValue, LostMetadata, LostReferences, ObjectMetadataKind,
     ReferencedFileRole, SkippedItem, UndecodableChunks,
 };
-pub use dataset::{ChunkIter, Dataset, DatasetFollower, SourceState};
+pub use dataset::{ChunkSelectionIter, Dataset, DatasetFollower, SourceState};
 pub use dataset_builder::DatasetBuilder;
 pub use error::{Error, ErrorKind, Result, UnpublishedRows};
 pub use file::File;
@@ -160,7 +160,7 @@ pub use file_waiter::{AwaitedChange, FileWaiter};
 pub use group::Group;
 pub use group_builder::GroupBuilder;
 pub use group_follow::GroupFollower;
-pub use link_rules::{LinkedFilePolicy, MAX_LINKS_PER_PATH};
+pub use link_rules::{LinkedFilePolicy, MAX_SYMBOLIC_LINKS_PER_PATH};
 pub use map::{EncodeAs, Map, MapBuilder, MapIter, MapLengthFollower, UntypedMap, UntypedMapPairs};
 pub use missing_sources::{MissingSource, MissingSourcePolicy};
 pub use named_type::NamedType;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use h5live_model::Location;
 
 /// Soft and external links that one path may lead through (libhdf5's default).
-pub const MAX_LINKS_PER_PATH: usize = 16;
+pub const MAX_SYMBOLIC_LINKS_PER_PATH: usize = 16;
 
 /// Most files that are kept open because links led to them, if the user does not say otherwise.
 pub(crate) const DEFAULT_MAX_LINKED_FILES: usize = 256;

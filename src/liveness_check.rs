@@ -21,7 +21,7 @@ pub(crate) struct LivenessCheck {
 impl LivenessCheck {
     /// Whether a writer may still be at work, by the answer of the file at the path. A file that was deleted, replaced
     /// or truncated is not being written; the error that says so is kept for the end.
-    pub fn hold_back_file_change(&mut self, is_live: Result<bool>) -> Result<bool> {
+    pub fn defer_file_change_error(&mut self, is_live: Result<bool>) -> Result<bool> {
         let (live, ending) = match is_live {
             Err(error) if error.file_change().is_some() => (Ok(false), Some(error)),
             live => (live, None),

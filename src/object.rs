@@ -70,7 +70,7 @@ impl Group {
     ///
     /// # Errors
     /// [`ErrorKind::Store`](crate::ErrorKind::Store) if a name on the path is not there or cannot be read,
-    /// [`ErrorKind::TooManyLinksInPath`](crate::ErrorKind::TooManyLinksInPath) for a loop of soft links.
+    /// [`ErrorKind::TooManySymbolicLinksInPath`](crate::ErrorKind::TooManySymbolicLinksInPath) for a loop of soft links.
     pub fn object(&self, path: &str) -> Result<Object> {
         Object::open(self.find(path)?)
     }

@@ -12,10 +12,10 @@ use h5live_hsds::HsdsCloudConnector;
 use h5live_hsds::HsdsFolderConnector;
 #[cfg(feature = "kv")]
 pub use h5live_kv::Kv;
-#[cfg(feature = "kv")]
-use h5live_kv::KvConnector;
 #[cfg(feature = "kv-slatedb")]
 pub use h5live_kv::KvSlate;
+#[cfg(feature = "kv")]
+use h5live_kv::LmdbConnector;
 #[cfg(feature = "kv-slatedb")]
 use h5live_kv::SlateConnector;
 #[cfg(any(feature = "kv", feature = "kv-slatedb"))]
@@ -66,9 +66,9 @@ fn with_features(registry: ConnectorRegistry) -> ConnectorRegistry {
     #[cfg(not(feature = "hsds-clouds"))]
     let registry = ["hsds+s3", "hsds+gs", "hsds+az"]
         .into_iter()
-        .fold(registry, |registry, scheme| registry.with_missing_feature(scheme, "hsds-clouds"));
+        .fold(registry, |registry, scheme| registry.with_missing_cargo_feature(scheme, "hsds-clouds"));
     #[cfg(feature = "kv")]
-    let registry = registry.with_connector(KvConnector);
+    let registry = registry.with_connector(LmdbConnector);
     #[cfg(not(feature = "kv"))]
     let registry = registry.with_missing_feature("kv", "kv");
     #[cfg(feature = "kv-slatedb")]
@@ -76,13 +76,13 @@ fn with_features(registry: ConnectorRegistry) -> ConnectorRegistry {
     #[cfg(not(feature = "kv-slatedb"))]
     let registry = ["kv+s3", "kv+gs", "kv+az", "kv+file"]
         .into_iter()
-        .fold(registry, |registry, scheme| registry.with_missing_feature(scheme, "kv-slatedb"));
+        .fold(registry, |registry, scheme| registry.with_missing_cargo_feature(scheme, "kv-slatedb"));
     #[cfg(feature = "remote")]
     let registry = registry.with_connector(RemoteConnector);
     #[cfg(not(feature = "remote"))]
     let registry = ["s3", "gs", "az", "http", "https"]
         .into_iter()
-        .fold(registry, |registry, scheme| registry.with_missing_feature(scheme, "remote"));
+        .fold(registry, |registry, scheme| registry.with_missing_cargo_feature(scheme, "remote"));
     #[cfg(feature = "served")]
     let registry = registry.with_connector(ServedConnector);
     #[cfg(not(feature = "served"))]

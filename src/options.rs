@@ -202,7 +202,7 @@ impl Options {
     }
 
     /// Sets what is done with values that the other type does not have when elements, attributes and fill values are
-    /// read and written (default: [`ConversionPolicy::Exact`], an error).
+    /// read and written (default: [`ConversionPolicy::Checked`], an error).
     pub fn conversion(mut self, conversion: ConversionPolicy) -> Self {
         self.conversion = conversion;
         self

@@ -7,7 +7,7 @@ use h5live_model::{self as model, Link, LinkTarget, Name, NewObject, ObjectId, O
 use smallvec::SmallVec;
 
 use crate::error::ErrorKind;
-use crate::link_rules::MAX_LINKS_PER_PATH;
+use crate::link_rules::MAX_SYMBOLIC_LINKS_PER_PATH;
 use crate::linked_files::{self, OpenFor};
 use crate::{Error, File};
 
@@ -72,7 +72,7 @@ pub(crate) fn find_object_at_bytes(
     path: &[u8],
 ) -> Result<ResolvedObject, Error> {
     let shown = join_path(at, &String::from_utf8_lossy(path));
-    let mut links = MAX_LINKS_PER_PATH;
+    let mut links = MAX_SYMBOLIC_LINKS_PER_PATH;
     match follow_links(file, group, path, &mut links) {
         Ok((file, id)) => Ok(ResolvedObject { file, id, path: shown }),
         Err(kind) => Err(file.error(Some(&shown), kind)),
@@ -92,7 +92,7 @@ fn follow_links(file: &File, group: ObjectId, path: &[u8], links: &mut usize) ->
             }
             target => target,
         };
-        *links = links.checked_sub(1).ok_or(ErrorKind::TooManyLinksInPath)?;
+        *links = links.checked_sub(1).ok_or(ErrorKind::TooManySymbolicLinksInPath)?;
         (file, id) = match target {
             LinkTarget::Soft(path) => follow_links(&file, id, path.as_bytes(), links)?,
             LinkTarget::UserDefined { class, .. } => return Err(ErrorKind::UserDefinedLink(class)),
@@ -142,7 +142,7 @@ impl NewLinkPath {
                     break;
                 }
                 Some(Link { target: LinkTarget::Hard(target), .. }) => id = target,
-                Some(_) => (file, id) = follow_links(&file, id, next.as_bytes(), &mut { MAX_LINKS_PER_PATH })?,
+                Some(_) => (file, id) = follow_links(&file, id, next.as_bytes(), &mut { MAX_SYMBOLIC_LINKS_PER_PATH })?,
             }
         }
         missing.extend(names);
@@ -307,7 +307,7 @@ pub(crate) fn resolve_last_link(
     let mut above: Vec<_> = path_names(path).collect();
     let name = Name::from(above.pop().ok_or_else(|| model::Error::Invalid("the path names no link".into()))?);
     let start = if path.starts_with(b"/") { file.session().root } else { group };
-    let (file, id) = follow_links(file, start, &above.join(&b'/'), &mut { MAX_LINKS_PER_PATH })?;
+    let (file, id) = follow_links(file, start, &above.join(&b'/'), &mut { MAX_SYMBOLIC_LINKS_PER_PATH })?;
     Ok((file, id, name))
 }
 

@@ -217,8 +217,12 @@ fn find_checksummed_len(bytes: &[u8]) -> Option<usize> {
 /// the order of creation.
 fn dump_continuation_chunk(bytes: &[u8], widths: Widths) -> Dump {
     let len = find_checksummed_len(bytes).unwrap_or(bytes.len()) as u64;
-    let blank =
-        |attribute_order_tracked| ContinuationChunk { version: 2, attribute_order_tracked, len, messages: Vec::new() };
+    let blank = |attribute_order_tracked| ContinuationChunk {
+        version: 2,
+        attribute_order_tracked,
+        chunk_len: len,
+        messages: Vec::new(),
+    };
     let tracked = decode_prefix_with(blank(false), bytes, widths).is_err()
         && decode_prefix_with(blank(true), bytes, widths).is_ok();
     let dump = dump(blank(tracked), bytes, widths);

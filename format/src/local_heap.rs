@@ -132,7 +132,7 @@ impl LocalHeapData {
 
     /// Threads a list of free blocks through the segment, and returns where it begins. Blocks that cannot hold the
     /// two lengths of a list entry, or lie outside the segment, are left out: they are lost until the heap is rebuilt.
-    pub fn set_free_blocks(&mut self, blocks: &[LocalHeapFreeRange], length: Width) -> Option<u64> {
+    pub fn write_free_list(&mut self, blocks: &[LocalHeapFreeRange], length: Width) -> Option<u64> {
         let smallest = length.bytes().saturating_mul(2);
         let end = self.bytes.len() as u64;
         let fits = |block: &&LocalHeapFreeRange| {
@@ -225,16 +225,16 @@ mod tests {
     fn free_blocks_are_a_list_in_the_segment() {
         let blocks = [LocalHeapFreeRange { offset: 40, size: 24 }, LocalHeapFreeRange { offset: 8, size: 16 }];
         let mut data = LocalHeapData { bytes: vec![0; 64] };
-        let head = data.set_free_blocks(&blocks, Width::EIGHT);
+        let head = data.write_free_list(&blocks, Width::EIGHT);
         assert_eq!(head, Some(40));
         assert_eq!(data.free_ranges(head, Width::EIGHT).unwrap(), blocks);
-        assert_eq!(data.set_free_blocks(&[LocalHeapFreeRange { offset: 60, size: 8 }], Width::EIGHT), None);
+        assert_eq!(data.write_free_list(&[LocalHeapFreeRange { offset: 60, size: 8 }], Width::EIGHT), None);
     }
 
     #[test]
     fn refuses_a_list_of_free_blocks_that_goes_round() {
         let mut data = LocalHeapData { bytes: vec![0; 64] };
-        data.set_free_blocks(&[LocalHeapFreeRange { offset: 8, size: 16 }], Width::EIGHT);
+        data.write_free_list(&[LocalHeapFreeRange { offset: 8, size: 16 }], Width::EIGHT);
         data.bytes[8] = 8;
         assert!(data.free_ranges(Some(8), Width::EIGHT).is_err());
     }

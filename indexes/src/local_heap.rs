@@ -334,7 +334,7 @@ impl LocalHeapStrings {
         }
         let Some(data) = &self.data else { return Ok(false) };
         let width = self.metadata.widths().length;
-        let free = data.update(|data| data.set_free_blocks(&blocks, width));
+        let free = data.update(|data| data.write_free_list(&blocks, width));
         self.add_dependency(&self.prefix, data)?;
         self.prefix.update(|prefix| (prefix.data_size, prefix.free_list_head) = (size, free));
         if let Some(end) = at.get().filter(|_| size < old && place.is_none()).and_then(|at| at.checked_add(size)) {

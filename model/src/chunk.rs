@@ -104,7 +104,7 @@ impl ChunkGrid {
     }
 
     /// Whether part of the chunk lies outside `extent` (`[rank]`, elements).
-    pub fn is_partial(&self, coord: &ChunkCoord, extent: &[u64]) -> bool {
+    pub fn chunk_exceeds_extent(&self, coord: &ChunkCoord, extent: &[u64]) -> bool {
         let start = self.start_of(coord);
         start.iter().zip(&self.dims).zip(extent).any(|((s, d), e)| s.saturating_add(*d) > *e)
     }

@@ -20,7 +20,7 @@ pub struct Leak {
 #[non_exhaustive]
 pub enum LeakLocation {
     /// In bytes from the start of a file.
-    Offset(u64),
+    ObjectHeaderOffset(u64),
     /// The records of an object.
     Object(ObjectId),
     /// The data of a variable-length element, under this UUID.
@@ -38,7 +38,7 @@ pub enum LeakLocation {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReclaimReport {
     /// The objects and other data, first those that existed, by their place.
-    pub leaks: Vec<Leak>,
+    pub deleted_leaks: Vec<Leak>,
     /// Bytes of the store before.
     pub size_before: u64,
     /// Bytes of the store afterwards.
@@ -48,7 +48,7 @@ pub struct ReclaimReport {
 impl fmt::Display for LeakLocation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            LeakLocation::Offset(offset) => write!(f, "at {offset:#x}"),
+            LeakLocation::ObjectHeaderOffset(offset) => write!(f, "at {offset:#x}"),
             LeakLocation::Object(id) => write!(f, "with the identity {id}"),
             LeakLocation::Blob(uuid) => {
                 f.write_str("with the UUID ")?;

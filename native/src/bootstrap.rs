@@ -11,9 +11,9 @@ use h5live_format::{
 };
 use h5live_model::{self as model, FileSpaceSettings};
 use h5live_swmr::{
-    Error as SwmrError, FoundFileState, GenerationReader, LockHandle, OtherHandles, PendingSuperblock, RedoReader,
-    RetryPolicy, UncleanClose, check_file_len, find_redo_record, has_dead_swmr_writer, locate_superblock,
-    read_generation_and_eof, replay_redo_record,
+    Error as SwmrError, FoundFileState, GenerationReader, LockHandle, OtherHandlePresence, PendingSuperblock,
+    RedoReader, RetryPolicy, UncleanClose, check_file_len, find_redo_record, has_dead_swmr_writer,
+    locate_and_rebase_superblock, read_generation_and_eof, replay_redo_record,
 };
 
 use crate::global_heap::GlobalHeapReader;
@@ -47,10 +47,12 @@ enum FileTail {
 
 impl FileTail {
     /// Takes over what is unused.
-    fn let_rest(self, cache: &Cache, other_handles: OtherHandles) {
+    fn let_rest(self, cache: &Cache, other_handles: OtherHandlePresence) {
         let FileTail::Resting { from, end } = self else { return };
         match other_handles {
-            OtherHandles::None => cache.space().adopt_free_range_without_readers(from, end - from, SpaceKind::Metadata),
+            OtherHandlePresence::None => {
+                cache.space().adopt_free_range_without_readers(from, end - from, SpaceKind::Metadata)
+            }
             _ => cache.space().adopt_free_range(from, end - from, SpaceKind::Metadata),
         }
     }
@@ -70,7 +72,7 @@ impl OpenOptions {
         let mut live = self.mode == Mode::SwmrRead;
         let live_retry = || self.retry.for_session(self.clock.clone(), lock.clone());
         let mut retry = if live { live_retry() } else { RetryPolicy::no_retries() };
-        let (at, superblock) = retry.retry(|| locate_superblock(&storage))?;
+        let (at, superblock) = retry.retry(|| locate_and_rebase_superblock(&storage))?;
         let flags = superblock.status;
         let (write, swmr) = (flags.contains(StatusFlags::WRITE), flags.allows_concurrent_readers());
         let old = superblock.version < 3;
@@ -193,7 +195,7 @@ impl OpenOptions {
         &self,
         storage: &Arc<dyn Storage>,
         superblock: &Superblock,
-        (left, other_handles): (UncleanClose, OtherHandles),
+        (left, other_handles): (UncleanClose, OtherHandlePresence),
         end: u64,
     ) -> Result<(FileTail, RepairPlan)> {
         let (found, repair_plan) = match recovery_scan::scan_file(storage, superblock, self, end) {
@@ -209,8 +211,10 @@ impl OpenOptions {
         };
         let tail = match end - found {
             0 => FileTail::Clean { end },
-            _ if !left.may_have_followers && other_handles != OtherHandles::Some => FileTail::Clean { end: found },
-            unused if unused > MAX_RESTING_TAIL_BYTES && other_handles == OtherHandles::None => {
+            _ if !left.may_have_followers && other_handles != OtherHandlePresence::Some => {
+                FileTail::Clean { end: found }
+            }
+            unused if unused > MAX_RESTING_TAIL_BYTES && other_handles == OtherHandlePresence::None => {
                 // The end was announced far ahead, so that all of that would be jumped over.
                 std::thread::sleep(ReusePolicy::MIN_GRACE);
                 FileTail::Clean { end: found }
@@ -263,7 +267,7 @@ impl OpenOptions {
                 superblock_offset: at,
                 superblock,
                 unclean_close: None,
-                other_handles: OtherHandles::None,
+                other_handles: OtherHandlePresence::None,
             },
         )?;
         let has_extension = space != FileSpaceSettings::default() || version >= 2 && btree_k != BtreeK::default();

@@ -173,7 +173,7 @@ impl RetryableError for Error {
         !matches!(self, Error::Model(_))
     }
 
-    fn after_attempts(self, attempts: u32) -> Self {
+    fn into_torn_after_attempts(self, attempts: u32) -> Self {
         Error::Torn { attempts, source: Box::new(self) }
     }
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use h5live_cache::{Cache, DependencyKind, DependencyNode, EntryId, Handle, Owner, SpaceKind};
 use h5live_format::{Addr, GlobalHeapCollection, GlobalHeapId, Widths, decode};
-use h5live_swmr::{ReaderCache, RetryPolicy};
+use h5live_swmr::{ReaderSideCache, RetryPolicy};
 use parking_lot::Mutex;
 
 use self::removed_objects::GlobalHeapRemovals;
@@ -411,7 +411,7 @@ struct CachedCollections {
     collections: Vec<(Addr, Arc<GlobalHeapCollection>)>,
 }
 
-impl ReaderCache for GlobalHeapReader {
+impl ReaderSideCache for GlobalHeapReader {
     fn forget_all(&self) {
         let mut kept = self.0.lock();
         kept.valid_epoch += 1;

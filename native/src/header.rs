@@ -69,7 +69,7 @@ impl HeaderChunk {
                     attribute_order_tracked: chunk.attribute_order_tracked,
                     ..ObjectHeaderPrefix::default()
                 };
-                let area = chunk.len.saturating_sub(ContinuationChunk::overhead(chunk.version));
+                let area = chunk.chunk_len.saturating_sub(ContinuationChunk::overhead(chunk.version));
                 fill_with_unused_message(&mut chunk.messages, prefix.message_header_len(), area);
                 done
             }),
@@ -141,7 +141,7 @@ impl CachedHeader {
                 let chunk = metadata.load(continuation.addr, continuation.length, || ContinuationChunk {
                     version: prefix.version,
                     attribute_order_tracked: prefix.attribute_order_tracked,
-                    len: continuation.length,
+                    chunk_len: continuation.length,
                     messages: Vec::new(),
                 })?;
                 header.chunks.push(HeaderChunk::Next(chunk));
@@ -197,7 +197,7 @@ impl CachedHeader {
         self.chunks.iter().map(|chunk| {
             let (at, len) = match chunk {
                 HeaderChunk::First(chunk) => (chunk.addr(), chunk.read().prefix.first_chunk_len()),
-                HeaderChunk::Next(chunk) => (chunk.addr(), chunk.read().len),
+                HeaderChunk::Next(chunk) => (chunk.addr(), chunk.read().chunk_len),
             };
             (at, usize::try_from(len).unwrap_or(usize::MAX))
         })

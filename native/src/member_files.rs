@@ -62,7 +62,7 @@ pub(crate) fn refuse_revisions(path: &Path) -> Result<()> {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => 0,
         read => read.map_err(h5live_swmr::Error::io("read the revisions beside the file (.onion)"))?,
     };
-    if h5live_swmr::is_onion(&start[..read]) { Err(h5live_swmr::Error::Onion.into()) } else { Ok(()) }
+    if h5live_swmr::is_onion(&start[..read]) { Err(h5live_swmr::Error::OnionFile.into()) } else { Ok(()) }
 }
 
 /// The whole file whose first member, opened from `path`, is `first`, with its superblock at `at`. `first` itself if it

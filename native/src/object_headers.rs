@@ -7,7 +7,7 @@ use h5live_cache::{Cache, Owner};
 use h5live_format::Addr;
 use h5live_indexes::ObjectMetadataAccess;
 use h5live_model::{Error as ModelError, ObjectId};
-use h5live_swmr::{ReaderCache, RetryPolicy};
+use h5live_swmr::{ReaderSideCache, RetryPolicy};
 use parking_lot::{Mutex, MutexGuard};
 use rustc_hash::FxHashSet;
 

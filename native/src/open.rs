@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use h5live_cache::{FileStorage, Storage};
 use h5live_model::Mode;
-use h5live_swmr::{AccessOptions, CreatedOrOpenedFile, LockHandle, OpenedForWriting, OtherHandles};
+use h5live_swmr::{AccessOptions, CreatedOrOpenedFile, FileOpenedForWriting, LockHandle, OtherHandlePresence};
 
 use crate::bootstrap::SessionMedium;
 use crate::open_options::OpenOptions;
@@ -22,7 +22,7 @@ impl OpenOptions {
             Mode::Write | Mode::SwmrWrite => {
                 let mut found = self.access().check_writable(&medium.storage, &medium.lock, true)?;
                 if self.mutant.has_other_readers {
-                    found.other_handles = OtherHandles::Some;
+                    found.other_handles = OtherHandlePresence::Some;
                 }
                 self.start_writing(medium, found)
             }
@@ -31,7 +31,7 @@ impl OpenOptions {
     }
 
     pub(crate) fn open(&self, path: &Path) -> Result<NativeSession> {
-        self.access().refuse_directory_pipe_or_existing(path)?;
+        self.access().check_path_kind_and_newness(path)?;
         match self.mode {
             Mode::Read | Mode::SwmrRead => self.open_for_reading(path),
             Mode::Write | Mode::SwmrWrite => self.open_for_writing(path),
@@ -65,8 +65,8 @@ impl OpenOptions {
         self.start_writing_file(path, self.access().open_for_repair(path)?)
     }
 
-    fn start_writing_file(&self, path: &Path, opened: OpenedForWriting) -> Result<NativeSession> {
-        let OpenedForWriting { file, lock, found_state: found } = opened;
+    fn start_writing_file(&self, path: &Path, opened: FileOpenedForWriting) -> Result<NativeSession> {
+        let FileOpenedForWriting { file, lock, found_state: found } = opened;
         let storage = self.wrapper.wrap(Arc::new(self.file_storage(file)));
         self.start_writing(SessionMedium { path: path.to_owned(), storage, lock }, found)
     }

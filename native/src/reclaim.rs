@@ -37,7 +37,7 @@ pub fn repair_and_reclaim_unreachable(path: &Path, options: &OpenOptions) -> Res
     session.delete_unreachable(&found)?;
     session.close()?;
     free_unused(path, &options)?;
-    let place = |addr: Addr| LeakLocation::Offset(base.saturating_add(addr.get().unwrap_or(0)));
+    let place = |addr: Addr| LeakLocation::ObjectHeaderOffset(base.saturating_add(addr.get().unwrap_or(0)));
     let objects = found.objects.iter().map(|object| Leak {
         place: place(object.addr),
         kind: Some(object.kind),
@@ -46,7 +46,11 @@ pub fn repair_and_reclaim_unreachable(path: &Path, options: &OpenOptions) -> Res
     let headers = found.leftover_headers.iter();
     let headers = headers.map(|(addr, bytes)| Leak { place: place(*addr), kind: None, bytes: *bytes });
     let after = h5live_swmr::diagnose_open_state(path)?;
-    Ok(ReclaimReport { leaks: objects.chain(headers).collect(), size_before: before.length, size_after: after.length })
+    Ok(ReclaimReport {
+        deleted_leaks: objects.chain(headers).collect(),
+        size_before: before.length,
+        size_after: after.length,
+    })
 }
 
 /// Gives back the bytes that nothing uses, though nobody knows them to be free. A file of pages keeps them, for a part of a

@@ -6,7 +6,7 @@ use std::time::Duration;
 use h5live_format::Addr;
 use h5live_format::messages::{LinkInfo, MessageType};
 use h5live_model::{ObjectId, ObjectKind, Result as ModelResult, Watch, WatchEvent};
-use h5live_swmr::{InotifySource, Poller, ProbeResult};
+use h5live_swmr::{Poller, ProbeResult, SystemWakeSource};
 
 use crate::Result;
 use crate::object_kind::kind_of;
@@ -35,7 +35,7 @@ pub(crate) struct NativeWatch {
     last_status: Vec<u8>,
     /// Whether the places may be others since they were found.
     is_old: bool,
-    poller: Poller<InotifySource>,
+    poller: Poller<SystemWakeSource>,
 }
 
 /// Where the bytes are that change with the objects.
@@ -52,7 +52,7 @@ impl NativeWatch {
     /// If an object cannot be read.
     pub fn new(session: &Arc<NativeSession>, objects: &[ObjectId]) -> Result<Self> {
         // In this order: later writes are reported.
-        let attention = Poller::new(InotifySource::new(session.hold.lock_handle()));
+        let attention = Poller::new(SystemWakeSource::new(session.hold.lock_handle()));
         let status = read_superblock_status(session)?;
         let places = WatchedRanges::ranges_of_objects(session, objects)?;
         let images = places.read_images(session)?;

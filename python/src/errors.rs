@@ -70,7 +70,7 @@ fn raise_kind(kind: &ErrorKind, text: String) -> PyErr {
         }
         ErrorKind::Convert(error) => of_convert(error, text),
         ErrorKind::OtherFile(error) => raise_kind(error.kind(), text),
-        ErrorKind::TooManyLinksInPath | ErrorKind::UserDefinedLink(_) | ErrorKind::MissingLinkedFile(_) => {
+        ErrorKind::TooManySymbolicLinksInPath | ErrorKind::UserDefinedLink(_) | ErrorKind::MissingLinkedFile(_) => {
             PyKeyError::new_err(text)
         }
         ErrorKind::CannotGrow | ErrorKind::ElementCount { .. } | ErrorKind::NotWholeRows { .. } => {

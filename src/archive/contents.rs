@@ -7,7 +7,7 @@ use h5live_model::ReferenceKind;
 use super::chunk_runs::ChunkRuns;
 use super::fault::ArchiveFault;
 use super::layout::{
-    HAS_SENTINEL_ATTRIBUTE, IMPORTING_ATTRIBUTE, SAMPLE_CONTENTS, SAMPLE_OFFSET, SAMPLE_REFERENCE, TABLE_GROUP,
+    HAS_SENTINEL_ATTRIBUTE, IMPORT_STATE_ATTRIBUTE, SAMPLE_CONTENTS, SAMPLE_OFFSET, SAMPLE_REFERENCE, TABLE_GROUP,
 };
 use crate::error::ErrorKind;
 use crate::{Dataset, DatasetViewPart, File, Object, Reference, Result};
@@ -167,7 +167,7 @@ impl ImageContents {
             let file = image.file();
             let is_growing = match file.group(TABLE_GROUP) {
                 Err(error) if error.is_not_found_in_file() => false,
-                group => is_set(group?.attribute(IMPORTING_ATTRIBUTE))?,
+                group => is_set(group?.attribute(IMPORT_STATE_ATTRIBUTE))?,
             };
             // Where the last sample ends is not known before the import ends; else, it is where the image does.
             if !is_growing {

@@ -11,7 +11,7 @@ pub const TABLE_VERSION: u32 = 1;
 /// Attribute of the group: the layout, by its name.
 pub const LAYOUT_ATTRIBUTE: &str = "layout";
 /// Attribute of the group: 1 as long as an import is under way.
-pub const IMPORTING_ATTRIBUTE: &str = "importing";
+pub const IMPORT_STATE_ATTRIBUTE: &str = "importing";
 /// Attribute of the offsets: 1 if the last one is the end of the last element.
 pub const HAS_SENTINEL_ATTRIBUTE: &str = "sentinel";
 /// Attribute of the name index: for how many entries it was made.
@@ -49,9 +49,9 @@ pub const SAMPLE_NAME: &str = "name";
 /// Where each name begins (bytes), and where the last one ends.
 pub const SAMPLE_NAME_OFFSET: &str = "name_offset";
 /// Bytes of a chunk of the image and of the names.
-pub const BYTES_PER_CHUNK: u64 = 1 << 20;
+pub const SHREDDER_BYTES_PER_CHUNK: u64 = 1 << 20;
 /// Elements of a chunk of offsets.
-pub const OFFSETS_PER_CHUNK: u64 = 1 << 17;
+pub const SHREDDER_OFFSETS_PER_CHUNK: u64 = 1 << 17;
 
 /// In [`EntryRow::sample`]: the entry has no contents of its own.
 pub const NO_SAMPLE: u64 = u64::MAX;

@@ -51,7 +51,7 @@ pub use self::groups::SampleGroup;
 pub use self::name_index::{NameIndex, normalized_path};
 use self::names::Names;
 pub use self::order::Permutation;
-pub use self::prefetch::Prefetch;
+pub use self::prefetch::PrefetchedSamples;
 pub use self::samples::EpochSamples;
 use crate::{DatasetViewPart, File, Result};
 

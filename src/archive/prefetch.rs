@@ -14,7 +14,7 @@ use crate::Result;
 /// Samples in their order, which threads read ahead: number and contents. After an error, it goes on with the next sample.
 ///
 /// Dropping it ends the threads.
-pub struct Prefetch {
+pub struct PrefetchedSamples {
     queue: Arc<Queue>,
     threads: Vec<JoinHandle<()>>,
 }
@@ -45,16 +45,16 @@ struct Queue {
     changed: Condvar,
 }
 
-impl Prefetch {
+impl PrefetchedSamples {
     pub(super) fn start(
         archive: Archive,
         numbers: EpochSampleNumbers,
         threads: usize,
         memory: u64,
-    ) -> Result<Prefetch> {
+    ) -> Result<PrefetchedSamples> {
         let state = QueueState { numbers, tickets: VecDeque::new(), taken: 0, bytes: 0, is_closed: false };
         let queue = Arc::new(Queue { archive, memory, state: Mutex::new(state), changed: Condvar::new() });
-        let mut prefetch = Prefetch { queue, threads: Vec::new() };
+        let mut prefetch = PrefetchedSamples { queue, threads: Vec::new() };
         for _ in 0..threads.max(1) {
             let queue = prefetch.queue.clone();
             let thread = thread::Builder::new().name("read ahead".to_owned()).spawn(move || queue.work());
@@ -110,7 +110,7 @@ impl Queue {
     }
 }
 
-impl Iterator for Prefetch {
+impl Iterator for PrefetchedSamples {
     type Item = Result<(u64, Vec<u8>)>;
 
     fn next(&mut self) -> Option<Self::Item> {
@@ -136,7 +136,7 @@ impl Iterator for Prefetch {
     }
 }
 
-impl Drop for Prefetch {
+impl Drop for PrefetchedSamples {
     fn drop(&mut self) {
         self.queue.state.lock().is_closed = true;
         self.queue.changed.notify_all();
@@ -147,8 +147,8 @@ impl Drop for Prefetch {
     }
 }
 
-impl fmt::Debug for Prefetch {
+impl fmt::Debug for PrefetchedSamples {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Prefetch").field("threads", &self.threads.len()).finish()
+        f.debug_struct("PrefetchedSamples").field("threads", &self.threads.len()).finish()
     }
 }

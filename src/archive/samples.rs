@@ -4,7 +4,7 @@ use super::Archive;
 use super::epoch_sample_numbers::EpochSampleNumbers;
 use super::fault::ArchiveFault;
 use super::order::{EpochOrder, Permutation};
-use super::prefetch::Prefetch;
+use super::prefetch::PrefetchedSamples;
 use crate::Result;
 
 /// The samples of an epoch, of which a process and a worker of it may have their part.
@@ -78,8 +78,8 @@ impl EpochSamples {
     }
 
     /// Starts at a position of the epoch: earlier ones are left out. [`EpochSampleNumbers::next_position_in_epoch`] gives it.
-    pub fn start_at(mut self, position: u64) -> Self {
-        self.start = position;
+    pub fn start_at(mut self, position_in_epoch: u64) -> Self {
+        self.start = position_in_epoch;
         self
     }
 
@@ -129,8 +129,8 @@ impl EpochSamples {
     ///
     /// # Errors
     /// As [`EpochSamples::numbers`]; [`ArchiveFault::ThreadSpawn`].
-    pub fn prefetch(&self, threads: usize, memory: u64) -> Result<Prefetch> {
-        Prefetch::start(self.archive.clone(), self.numbers()?, threads, memory)
+    pub fn prefetch(&self, threads: usize, memory: u64) -> Result<PrefetchedSamples> {
+        PrefetchedSamples::start(self.archive.clone(), self.numbers()?, threads, memory)
     }
 }
 

@@ -128,13 +128,13 @@ impl AttributeBuilder {
     ///
     /// # Errors
     /// As [`AttributeBuilder::write`].
-    pub fn write_as(self, datatype: &Datatype, bytes: &[u8], conversion: ConversionPolicy) -> Result<()> {
-        let size = datatype.size().max(1) as usize;
+    pub fn write_as(self, memory_datatype: &Datatype, bytes: &[u8], conversion: ConversionPolicy) -> Result<()> {
+        let size = memory_datatype.size().max(1) as usize;
         self.write_encoded(
             bytes.len() / size,
-            || datatype.clone(),
+            || memory_datatype.clone(),
             |stored, file| {
-                let plan = ElementPlan::new(datatype, stored)?;
+                let plan = ElementPlan::new(memory_datatype, stored)?;
                 let mut converted = blank_elements(bytes.len() / size, plan.output_size())?;
                 plan.convert_elements(bytes, &mut converted, file.context().with_conversion(conversion))?;
                 file.shared().blobs.note_stored_elements(stored);
@@ -221,10 +221,10 @@ mod tests {
         assert_eq!((scalar.read_scalar().unwrap(), scalar.ndim(), scalar.size()), (2.5, 0, 1));
         let byte = [7, 255];
         let wide = root.new_attribute("w").shape(&[2]).datatype(f64::datatype());
-        wide.write_as(&i8::datatype(), &byte, ConversionPolicy::Exact).unwrap();
+        wide.write_as(&i8::datatype(), &byte, ConversionPolicy::Checked).unwrap();
         assert_eq!(root.attribute("w").unwrap().read::<f64>().unwrap(), [7.0, -1.0]);
         let narrow = || root.new_attribute("w").datatype(u8::datatype());
-        assert!(narrow().write_as(&i8::datatype(), &byte[1..], ConversionPolicy::Exact).is_err());
+        assert!(narrow().write_as(&i8::datatype(), &byte[1..], ConversionPolicy::Checked).is_err());
         narrow().write_as(&i8::datatype(), &byte[1..], ConversionPolicy::Lossy).unwrap();
         assert_eq!(root.attribute("w").unwrap().read::<u8>().unwrap(), [0]);
         let error = root.new_attribute("x").shape(&[3]).write(&[1, 2]).unwrap_err();

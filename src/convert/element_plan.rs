@@ -166,7 +166,7 @@ impl ElementPlan {
             ConversionStep::Number(plan) => return plan.convert(from, to, context.conversion()),
             _ => {}
         }
-        let is_exact = context.conversion() == ConversionPolicy::Exact;
+        let is_exact = context.conversion() == ConversionPolicy::Checked;
         let elements = from.chunks_exact(self.from).zip(to.chunks_exact_mut(self.to));
         for (from, to) in elements {
             match &self.step {

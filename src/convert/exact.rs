@@ -29,7 +29,7 @@ use super::number_layout::{ExactNumber, NumberLayout};
 pub enum ConversionPolicy {
     /// It is an error that names the value and the type. Nothing of an append or of an attribute is stored.
     #[default]
-    Exact,
+    Checked,
     /// The nearest value that the type has is taken, as libhdf5 does it: out of range, the smallest or the largest one
     /// (infinity for floats). A fraction is cut towards zero. Not-a-number becomes zero in an integer. A text is cut.
     Lossy,

@@ -46,7 +46,7 @@ impl DatasetError {
 
     /// Marks the error: the reader waited for the writer, and what the writer published is still incomplete.
     pub(crate) fn into_unfinished(self) -> Self {
-        DatasetError { kind: ErrorKind::IncompletePublication(Box::new(self.kind)), ..self }
+        DatasetError { kind: ErrorKind::UnreadablePublishedChunk(Box::new(self.kind)), ..self }
     }
 
     pub(crate) fn with_path(self, file: &str, path: Option<&str>) -> Error {

@@ -31,6 +31,6 @@ mod write;
 pub(crate) use self::core::DatasetCore;
 pub use self::handle::Dataset;
 pub(crate) use self::read::ChunkCache;
-pub use self::read::{ChunkIter, DatasetFollower};
+pub use self::read::{ChunkSelectionIter, DatasetFollower};
 pub use self::sources::SourceState;
 pub(crate) use self::stage::{StagedDatasets, StagedList};

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use h5live_model::memory::{MemoryStore, MemoryStoreCapabilities};
+use h5live_model::memory::{MemoryStore, SimulatedChunkCapabilities};
 use h5live_model::{
     Block, ChunkEncodedBy, ChunkReadStrategy, Hyperslab, PartialWrites, Selection, SmallWritesStagedBy, UNLIMITED,
 };
@@ -188,7 +188,7 @@ fn dataset(file: &File, case: &Case, dims: &[u64], unlimited: usize) -> Dataset 
     builder.create("data").unwrap()
 }
 
-fn behavior() -> impl Strategy<Value = MemoryStoreCapabilities> {
+fn behavior() -> impl Strategy<Value = SimulatedChunkCapabilities> {
     let pieces = [1, 8, 24].map(|multiple_of| PartialWrites::Bytes { multiple_of });
     let parts = select([pieces.as_slice(), &[PartialWrites::ElementBlocks, PartialWrites::Whole]].concat());
     let batched = |gap| ChunkReadStrategy::Batched { in_flight: 3, gap };
@@ -200,7 +200,12 @@ fn behavior() -> impl Strategy<Value = MemoryStoreCapabilities> {
     ]);
     let staging = select(vec![SmallWritesStagedBy::Caller, SmallWritesStagedBy::Store]);
     (parts, select(vec![ChunkEncodedBy::Pipeline, ChunkEncodedBy::Store]), staging, reads).prop_map(
-        |(parts, encoding, staging, reads)| MemoryStoreCapabilities { partial_writes: parts, staging, encoding, reads },
+        |(parts, encoding, staging, reads)| SimulatedChunkCapabilities {
+            partial_writes: parts,
+            staging,
+            encoding,
+            reads,
+        },
     )
 }
 

@@ -47,7 +47,7 @@ impl SpecSnapshot {
 
     /// Whether a chunk is stored without its filters because it reaches over the extent.
     pub(super) fn is_unfiltered_edge(&self, grid: &ChunkGrid, coord: &ChunkCoord) -> bool {
-        self.spec.unfiltered_partial_chunks && grid.is_partial(coord, &self.extent)
+        self.spec.unfiltered_partial_chunks && grid.chunk_exceeds_extent(coord, &self.extent)
     }
 
     /// Makes `filled` hold `bytes` bytes of fill values.

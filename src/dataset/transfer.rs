@@ -442,7 +442,7 @@ mod tests {
     fn read(times: u32) -> Result<Vec<Late>, ConvertError> {
         let (store, decoder) = (MemoryStore::new(), Failures(AtomicU32::new(times)));
         let mut values = vec![Late::placeholder(); 3];
-        let conversion = ConversionPolicy::Exact;
+        let conversion = ConversionPolicy::Checked;
         let mut sink = TypedSink { values: &mut values, decoder: &decoder, size: 1, conversion, first: 10 };
         sink.put_elements(0..3, &[3, 9, 5], ConversionContext::new(&store)).map(|()| values)
     }

@@ -43,7 +43,7 @@ impl MapLengthFollower {
     }
 
     fn is_live(&mut self) -> Result<bool> {
-        self.liveness.hold_back_file_change(self.map.file().is_live())
+        self.liveness.defer_file_change_error(self.map.file().is_live())
     }
 
     /// Waits until something was published; `None` at the end.

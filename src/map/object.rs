@@ -73,13 +73,13 @@ impl UntypedMap {
     }
 
     /// How much an iteration fetches at a time: pairs, and bytes of them.
-    pub fn prefetch(&self) -> MapPrefetch {
+    pub fn prefetch_limits(&self) -> MapPrefetch {
         self.prefetch
     }
 
     /// Sets how much an iteration fetches at a time. It bounds the memory of an iteration and its calls of the store.
     #[must_use]
-    pub fn with_prefetch(self, prefetch: MapPrefetch) -> Self {
+    pub fn with_prefetch_limits(self, prefetch: MapPrefetch) -> Self {
         UntypedMap { prefetch, ..self }
     }
 

@@ -68,7 +68,7 @@ impl PageCursor {
 
     /// Calls `take`, which calls no store, with the pairs of the next page. After an error no page follows.
     pub(super) fn fetch(&mut self, mut take: impl FnMut(MapKey<'_>, &[u8])) -> Result<()> {
-        let prefetch = self.map.prefetch();
+        let prefetch = self.map.prefetch_limits();
         let scan = MapScan { start: as_key(&self.start), end: as_key(&self.end), with_values: self.values, prefetch };
         let (mut count, mut bytes, mut last) = (0, 0, None);
         let mut each = |key: MapKey<'_>, value: &[u8]| {

@@ -94,7 +94,7 @@ impl<K: H5Type, V: H5Type> Map<K, V> {
     /// Sets how much an iteration fetches at a time. It bounds the memory of an iteration and its calls of the store.
     #[must_use]
     pub fn with_prefetch(self, prefetch: MapPrefetch) -> Self {
-        Map { object: self.object.with_prefetch(prefetch), ..self }
+        Map { object: self.object.with_prefetch_limits(prefetch), ..self }
     }
 
     /// The number of pairs.

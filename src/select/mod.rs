@@ -108,7 +108,7 @@ impl ResolvedSelection {
     pub fn into_selection(self, extent: &[u64]) -> Result<Selection, SelectionError> {
         match self.kind {
             SelectionKind::Plain(selection) => Ok(selection),
-            SelectionKind::Product(dims) => DimIndices::bind_product(&dims, extent)?.to_selection(),
+            SelectionKind::Product(dims) => DimIndices::bind_product(&dims, extent)?.to_blocks_or_points(),
         }
     }
 

@@ -211,7 +211,7 @@ impl<'a> ConversionContext<'a> {
     pub(crate) fn new(store: &'a dyn Store) -> Self {
         ConversionContext {
             store,
-            conversion: ConversionPolicy::Exact,
+            conversion: ConversionPolicy::Checked,
             plain: None,
             is_check: false,
             keeps_members: false,

@@ -64,7 +64,7 @@ pub(crate) fn kept_text(
         Some(padding) => trim(text, padding),
         None => trim(text, StringPadding::NullTerminated),
     };
-    if kept.len() < text.len() && conversion == ConversionPolicy::Exact {
+    if kept.len() < text.len() && conversion == ConversionPolicy::Checked {
         return Err(ConvertError::StringWithNul { length: text.len(), kept: kept.len() });
     }
     Ok(kept)
@@ -223,7 +223,7 @@ impl<const N: usize> H5Type for FixedStr<N> {
         context: ConversionContext<'_>,
     ) -> Result<(), ConvertError> {
         decode(decoder, element, context, |text| {
-            if text.len() > N && context.conversion() == ConversionPolicy::Exact {
+            if text.len() > N && context.conversion() == ConversionPolicy::Checked {
                 return Err(ConvertError::StringTooLong { length: text.len(), space: N });
             }
             let n = text.len().min(N);

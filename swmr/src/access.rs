@@ -16,9 +16,9 @@ use h5live_model::Mode;
 
 use crate::error::{OpenConflict, SwmrUnsupportedReason};
 use crate::file_change::is_different_file;
-use crate::lease::OtherHandles;
+use crate::lease::OtherHandlePresence;
 use crate::locking::{LockAttempt, LockHandle, LockKind, LockPolicy, WriterPresence};
-use crate::superblock::{check_file_len, is_marked_open_for_writing, locate_superblock};
+use crate::superblock::{check_file_len, is_marked_open_for_writing, locate_and_rebase_superblock};
 use crate::{Error, Result};
 
 /// How often a process checks whether another one that is just opening the file lets it in: once in a millisecond.
@@ -61,7 +61,7 @@ pub struct FoundFileState {
     /// The state that a writer left that did not close the file.
     pub unclean_close: Option<UncleanClose>,
     /// Who else had the file open at that moment. A reader of an earlier session may still follow its pointers.
-    pub other_handles: OtherHandles,
+    pub other_handles: OtherHandlePresence,
 }
 
 /// The state that a writer left that did not close the file.
@@ -73,7 +73,7 @@ pub struct UncleanClose {
 
 /// A file that this process may write from now on, and nobody else.
 #[derive(Debug)]
-pub struct OpenedForWriting {
+pub struct FileOpenedForWriting {
     /// The handle for reading and writing.
     pub file: File,
     /// The handle that holds the locks.
@@ -126,10 +126,10 @@ pub fn has_dead_swmr_writer(superblock: &Superblock, lock: &LockHandle, access: 
 /// Refuses a path at which there is a directory or a pipe. Opening a pipe would wait for its other end.
 ///
 /// # Errors
-/// [`Error::Directory`], [`Error::NotSeekable`].
+/// [`Error::IsDirectory`], [`Error::NotSeekable`].
 pub fn refuse_directory_or_pipe(path: &Path) -> Result<()> {
     match fs::metadata(path) {
-        Ok(found) if found.is_dir() => Err(Error::Directory),
+        Ok(found) if found.is_dir() => Err(Error::IsDirectory),
         Ok(found) if is_stream(found.file_type()) => Err(Error::NotSeekable),
         _ => Ok(()),
     }
@@ -151,8 +151,8 @@ impl AccessOptions {
     /// Refuses a path at which there is a directory, or a pipe, or a file where the mode asks for a new one.
     ///
     /// # Errors
-    /// [`Error::Directory`], [`Error::NotSeekable`], [`Error::Exists`].
-    pub fn refuse_directory_pipe_or_existing(&self, path: &Path) -> Result<()> {
+    /// [`Error::IsDirectory`], [`Error::NotSeekable`], [`Error::Exists`].
+    pub fn check_path_kind_and_newness(&self, path: &Path) -> Result<()> {
         refuse_directory_or_pipe(path)?;
         match fs::metadata(path) {
             Ok(_) if self.mode == Mode::CreateNew => Err(Error::Exists(path.to_owned())),
@@ -202,12 +202,12 @@ impl AccessOptions {
         let writes_alone =
             |status: StatusFlags| status.contains(StatusFlags::WRITE) && !status.allows_concurrent_readers();
         for look in 0..TAKEOVER_WAIT_POLLS {
-            match locate_superblock(&storage).ok().map(|(_, superblock)| superblock) {
+            match locate_and_rebase_superblock(&storage).ok().map(|(_, superblock)| superblock) {
                 // Its writer keeps the lock.
                 Some(old)
                     if old.version < 3 && is_marked_open_for_writing(&old) && lock.may_have_generation_writer() =>
                 {
-                    return Ok(LockAttempt::Acquired);
+                    return Ok(LockAttempt::AcquiredOrOff);
                 }
                 Some(alone) if writes_alone(alone.status) => break,
                 Some(marked) if marked.version >= 3 || is_marked_open_for_writing(&marked) => {}
@@ -215,8 +215,8 @@ impl AccessOptions {
                 _ => {}
             }
             thread::sleep(Duration::from_millis(1));
-            if lock.try_flock(LockKind::Shared).map_err(Error::io("lock the file"))? == LockAttempt::Acquired {
-                return Ok(LockAttempt::Acquired);
+            if lock.try_flock(LockKind::Shared).map_err(Error::io("lock the file"))? == LockAttempt::AcquiredOrOff {
+                return Ok(LockAttempt::AcquiredOrOff);
             }
         }
         Ok(LockAttempt::Conflict)
@@ -226,7 +226,7 @@ impl AccessOptions {
     ///
     /// # Errors
     /// [`Error::Io`]; as [`AccessOptions::check_writable`].
-    pub fn open_for_writing(&self, path: &Path) -> Result<OpenedForWriting> {
+    pub fn open_for_writing(&self, path: &Path) -> Result<FileOpenedForWriting> {
         self.open_for_writing_checked(path, |storage, lock, locked| self.check_writable(storage, lock, locked))
     }
 
@@ -234,7 +234,7 @@ impl AccessOptions {
     ///
     /// # Errors
     /// As [`AccessOptions::open_for_writing`].
-    pub fn open_for_repair(&self, path: &Path) -> Result<OpenedForWriting> {
+    pub fn open_for_repair(&self, path: &Path) -> Result<FileOpenedForWriting> {
         self.open_for_writing_checked(path, |storage, lock, locked| {
             Ok(self.check_repairable(storage, lock, locked)?.assume_unclean())
         })
@@ -246,20 +246,20 @@ impl AccessOptions {
         &self,
         path: &Path,
         check: impl Fn(&FileStorage, &LockHandle, bool) -> Result<FoundFileState>,
-    ) -> Result<OpenedForWriting> {
+    ) -> Result<FileOpenedForWriting> {
         for _ in 0..MAX_RECHECKS {
             let lock = self.lock_handle(path)?;
             // The same open handle, so that the system can tell whether there is any other.
-            let probe = FileStorage::new(lock.clone_file().map_err(Error::io("open the file"))?);
+            let probe = FileStorage::new(lock.clone_any_open_file().map_err(Error::io("open the file"))?);
             let locked = self.lock_beside_readers(path, &lock, &probe, || thread::sleep(Duration::from_millis(1)))?;
-            let before = locate_superblock(&probe).ok();
+            let before = locate_and_rebase_superblock(&probe).ok();
             let found = check(&probe, &lock, locked)?;
             let file = File::options().read(true).write(true).open(path);
             let file = file.map_err(Error::io("open the file for writing"))?;
             mark_as_written(&file, &lock)?;
             // Another writer may have closed the file, or taken it over and closed it, between the check and the lock.
-            if locate_superblock(&probe).ok() == before {
-                return Ok(OpenedForWriting { file, lock, found_state: found });
+            if locate_and_rebase_superblock(&probe).ok() == before {
+                return Ok(FileOpenedForWriting { file, lock, found_state: found });
             }
         }
         Err(Error::InUse { reason: OpenConflict::Writer, holders: Vec::new() })
@@ -275,16 +275,16 @@ impl AccessOptions {
         file: &FileStorage,
         mut pause: impl FnMut(),
     ) -> Result<bool> {
-        let awaits_yielding = || self.mode == Mode::SwmrWrite && lock.has_yielding_readers();
+        let awaits_yielding = || self.mode == Mode::SwmrWrite && lock.has_readers_willing_to_yield();
         for poll in 0..TAKEOVER_WAIT_POLLS {
-            if lock.try_flock(LockKind::Exclusive).map_err(Error::io("lock the file"))? == LockAttempt::Acquired {
+            if lock.try_flock(LockKind::Exclusive).map_err(Error::io("lock the file"))? == LockAttempt::AcquiredOrOff {
                 lock.announce_writer_waiting(false);
                 return Ok(true);
             }
             if poll >= LEAVE_WAIT_POLLS && !awaits_yielding() {
                 break;
             }
-            match locate_superblock(file).map(|(_, superblock)| superblock) {
+            match locate_and_rebase_superblock(file).map(|(_, superblock)| superblock) {
                 Ok(old)
                     if old.version < 3 && is_marked_open_for_writing(&old) && !lock.may_have_generation_writer() =>
                 {
@@ -322,7 +322,7 @@ impl AccessOptions {
 
     /// As [`AccessOptions::check_writable`], of a file that may end before it says.
     fn check_repairable(&self, storage: &dyn Storage, lock: &LockHandle, locked: bool) -> Result<FoundFileState> {
-        let (at, superblock) = locate_superblock(storage)?;
+        let (at, superblock) = locate_and_rebase_superblock(storage)?;
         let marked = is_marked_open_for_writing(&superblock);
         let swmr = superblock.status.allows_concurrent_readers();
         // A process that holds a lock on a file with the SWMR flag can only be a SWMR reader. A SWMR writer does not
@@ -356,7 +356,7 @@ impl AccessOptions {
             superblock_offset: at,
             superblock,
             unclean_close: marked.then_some(UncleanClose { may_have_followers: swmr }),
-            other_handles: lock.find_other_handles(),
+            other_handles: lock.probe_other_handles(),
         })
     }
 
@@ -375,7 +375,7 @@ impl AccessOptions {
                 lock => Some(lock?),
             };
             if let Some(lock) = &lock
-                && lock.find_other_handles() != OtherHandles::None
+                && lock.probe_other_handles() != OtherHandlePresence::None
                 && !is_different_file(lock, path)
             {
                 permissions = Some(leave_to_readers(path, lock)?);
@@ -435,7 +435,7 @@ impl AccessOptions {
             let taken = lock.try_flock(LockKind::Exclusive).map_err(Error::io("lock the file"))?;
             check()?;
             match taken {
-                LockAttempt::Acquired => return Ok(()),
+                LockAttempt::AcquiredOrOff => return Ok(()),
                 // A handle of this process does not go while this one waits.
                 LockAttempt::Conflict if !lock.this_process_if_flock_holder().is_empty() => break,
                 LockAttempt::Conflict => pause(),
@@ -480,7 +480,7 @@ pub(crate) fn refuse_if_written(path: &Path, lock: &LockHandle) -> Result<()> {
     let marked = || -> Result<bool> {
         let file = FileStorage::new(File::open(path).map_err(Error::io("open the file"))?);
         // A file without a superblock has no flags.
-        Ok(locate_superblock(&file).is_ok_and(|(_, superblock)| is_marked_open_for_writing(&superblock)))
+        Ok(locate_and_rebase_superblock(&file).is_ok_and(|(_, superblock)| is_marked_open_for_writing(&superblock)))
     };
     match lock.find_writer() {
         WriterPresence::Alive(holders) => Err(Error::InUse { reason: OpenConflict::Writer, holders }),

@@ -9,7 +9,7 @@ use h5live_model::{FileDiagnosis, FileOpenState};
 
 use crate::access::refuse_directory_or_pipe;
 use crate::locking::{LockHandle, LockPolicy, WriterPresence};
-use crate::superblock::{is_marked_open_for_writing, locate_superblock};
+use crate::superblock::{is_marked_open_for_writing, locate_and_rebase_superblock};
 use crate::{Error, Result, RetryPolicy};
 
 /// Finds out what state the file at `path` is in, without changing it.
@@ -22,7 +22,7 @@ pub fn diagnose_open_state(path: &Path) -> Result<FileDiagnosis> {
     let storage = FileStorage::new(File::open(path).map_err(Error::io("open the file"))?);
     let length = std::fs::metadata(path).map_err(Error::io("ask for the length of the file"))?.len();
     let retry = RetryPolicy::default().for_session(Clock::default(), lock.clone());
-    let (_, superblock) = retry.retry(|| locate_superblock(&storage))?;
+    let (_, superblock) = retry.retry(|| locate_and_rebase_superblock(&storage))?;
     let live = superblock.status.allows_concurrent_readers();
     let marked = is_marked_open_for_writing(&superblock);
     let condition = match lock.find_writer() {

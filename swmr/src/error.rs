@@ -37,10 +37,10 @@ pub enum Error {
     NotHdf5,
     /// The file has no contents but in the revisions of HDF5's onion driver.
     #[error("this is a file of HDF5's onion driver: its contents are in revisions, which are not read")]
-    Onion,
+    OnionFile,
     /// A directory was given instead of a file.
     #[error("this is a directory")]
-    Directory,
+    IsDirectory,
     /// The path is that of a pipe, a socket or a device.
     #[error("it is a pipe, a socket or a device, which has no places to read from")]
     NotSeekable,
@@ -217,7 +217,9 @@ impl Error {
             Error::LivenessLockLost => StoreErrorKind::Fenced,
             Error::InUse { holders, .. } => StoreErrorKind::InUse(holders.clone()),
             Error::TooMuchUnreclaimed { openers, .. } => StoreErrorKind::InUse(openers.clone()),
-            Error::NotHdf5 | Error::Onion | Error::Directory | Error::NotSeekable => StoreErrorKind::NotThisFormat,
+            Error::NotHdf5 | Error::OnionFile | Error::IsDirectory | Error::NotSeekable => {
+                StoreErrorKind::NotThisFormat
+            }
             Error::Exists(_) => StoreErrorKind::AlreadyExists,
             Error::Torn { .. } | Error::ReadTookTooLong { .. } | Error::ChangedDuringRead => StoreErrorKind::Torn,
             Error::Superblock(_) => StoreErrorKind::Damaged,
@@ -242,7 +244,7 @@ pub trait RetryableError: From<Error> {
 
     /// Makes an error that says that the structure stayed torn for so many attempts, the last of which ended in this
     /// one.
-    fn after_attempts(self, attempts: u32) -> Self;
+    fn into_torn_after_attempts(self, attempts: u32) -> Self;
 }
 
 impl RetryableError for Error {
@@ -262,7 +264,7 @@ impl RetryableError for Error {
         true
     }
 
-    fn after_attempts(self, attempts: u32) -> Self {
+    fn into_torn_after_attempts(self, attempts: u32) -> Self {
         Error::Torn { attempts, source: Box::new(self) }
     }
 }

@@ -35,14 +35,14 @@ impl ForeignFileChangeDetector {
         ForeignFileChangeDetector { lock, opened_path: path, storage, base_addr: base, max_seen_len: longest }
     }
 
-    /// Refuses a file that is not at its path any more, or has less than `min_len` bytes from the base address on. A file
+    /// Refuses a file that is not at its path any more, or has less than `min_len_from_base` bytes from the base address on. A file
     /// that has moved to where nothing was is the same file.
     ///
     /// # Errors
     /// [`Error::Replaced`], [`Error::Deleted`], [`Error::Truncated`].
-    pub fn check_path_and_len(&self, min_len: u64) -> Result<()> {
+    pub fn check_path_and_len(&self, min_len_from_base: u64) -> Result<()> {
         let Some(here) = self.check_path()? else { return Ok(()) };
-        let stated = self.base_addr.saturating_add(min_len);
+        let stated = self.base_addr.saturating_add(min_len_from_base);
         if here.len() < stated { Err(Error::Truncated { len: here.len(), stated }) } else { Ok(()) }
     }
 

@@ -33,7 +33,7 @@ impl ReplacementLock {
         refuse_if_written(path, &lock)?;
         match taken {
             LockAttempt::Conflict => Err(Error::InUse { reason: OpenConflict::Lock, holders: lock.flock_holders() }),
-            LockAttempt::Acquired => Ok(Some(ReplacementLock { path: path.to_owned(), lock })),
+            LockAttempt::AcquiredOrOff => Ok(Some(ReplacementLock { path: path.to_owned(), lock })),
         }
     }
 

@@ -48,7 +48,7 @@ struct AdoptedState {
 }
 
 /// What a reader remembers of a file beside the metadata cache.
-pub trait ReaderCache: fmt::Debug + Send + Sync {
+pub trait ReaderSideCache: fmt::Debug + Send + Sync {
     /// Forgets all of it, because the file shows another state.
     fn forget_all(&self);
 
@@ -71,7 +71,7 @@ pub struct GenerationReader {
     lock: Arc<LockHandle>,
     writer_lock_holders: Mutex<WriterLockHolders>,
     adopted: Mutex<AdoptedState>,
-    memory: Arc<dyn ReaderCache>,
+    memory: Arc<dyn ReaderSideCache>,
 }
 
 /// A look that is being taken.
@@ -119,15 +119,15 @@ impl Drop for GenerationRead<'_> {
 }
 
 impl GenerationReader {
-    /// A reader of the file behind `storage` and `lock`. `cache` and `memory` hold what was read of it.
+    /// A reader of the file behind `storage` and `lock`. `cache` and `side_cache` hold what was read of it.
     pub fn new(
         storage: Arc<RedoOverlay<Arc<dyn Storage>>>,
         cache: Arc<Cache>,
         lock: Arc<LockHandle>,
-        memory: Arc<dyn ReaderCache>,
+        side_cache: Arc<dyn ReaderSideCache>,
     ) -> Self {
         let (holders, known) = Default::default();
-        GenerationReader { storage, cache, lock, writer_lock_holders: holders, adopted: known, memory }
+        GenerationReader { storage, cache, lock, writer_lock_holders: holders, adopted: known, memory: side_cache }
     }
 
     /// The state that the file shows now.

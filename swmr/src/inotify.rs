@@ -9,15 +9,15 @@ use crate::locking::LockHandle;
 use crate::poller::{FileEvent, WakeSource};
 
 /// The clock, and inotify where the system has it and has not run out of watches.
-pub struct InotifySource {
+pub struct SystemWakeSource {
     begin: Instant,
     #[cfg(target_os = "linux")]
     inotify: Option<nix::sys::inotify::Inotify>,
 }
 
-impl fmt::Debug for InotifySource {
+impl fmt::Debug for SystemWakeSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("InotifySource").finish_non_exhaustive()
+        f.debug_struct("SystemWakeSource").finish_non_exhaustive()
     }
 }
 
@@ -70,12 +70,12 @@ mod linux {
     }
 }
 
-impl InotifySource {
+impl SystemWakeSource {
     /// Watches the file of `lock`.
     pub fn new(lock: &LockHandle) -> Self {
         match lock.any_open_file() {
-            Some(file) => InotifySource::of_files(&[&file]),
-            None => InotifySource::of_files(&[]),
+            Some(file) => SystemWakeSource::of_files(&[&file]),
+            None => SystemWakeSource::of_files(&[]),
         }
     }
 
@@ -83,7 +83,7 @@ impl InotifySource {
     pub fn of_files(files: &[&File]) -> Self {
         #[cfg(not(target_os = "linux"))]
         let _ = files;
-        InotifySource {
+        SystemWakeSource {
             begin: Instant::now(),
             #[cfg(target_os = "linux")]
             inotify: linux::open(files),
@@ -91,7 +91,7 @@ impl InotifySource {
     }
 }
 
-impl WakeSource for InotifySource {
+impl WakeSource for SystemWakeSource {
     fn now(&self) -> Duration {
         self.begin.elapsed()
     }

@@ -24,7 +24,7 @@ pub fn probe_read_lease(file: &File) -> LeaseProbe {
 
 /// Who has a file open beside one handle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum OtherHandles {
+pub enum OtherHandlePresence {
     /// There is no other open handle, in this process or any other.
     None,
     /// There is one.
@@ -35,14 +35,14 @@ pub enum OtherHandles {
 
 /// Whether `file` is the only open handle of its file. Copies by `dup` or `fork` do not count.
 #[cfg(target_os = "linux")]
-pub fn find_other_handles(file: &File) -> OtherHandles {
+pub fn probe_other_handles(file: &File) -> OtherHandlePresence {
     if !is_known_local(file) {
-        return OtherHandles::Unknown;
+        return OtherHandlePresence::Unknown;
     }
     match linux::probe_file_lease(file, FileLeaseKind::Write) {
-        LeaseProbe::Granted => OtherHandles::None,
-        LeaseProbe::Refused => OtherHandles::Some,
-        LeaseProbe::Unavailable => OtherHandles::Unknown,
+        LeaseProbe::Granted => OtherHandlePresence::None,
+        LeaseProbe::Refused => OtherHandlePresence::Some,
+        LeaseProbe::Unavailable => OtherHandlePresence::Unknown,
     }
 }
 
@@ -78,8 +78,8 @@ mod linux {
 
 /// There are no leases on this system.
 #[cfg(not(target_os = "linux"))]
-pub fn find_other_handles(_file: &File) -> OtherHandles {
-    OtherHandles::Unknown
+pub fn probe_other_handles(_file: &File) -> OtherHandlePresence {
+    OtherHandlePresence::Unknown
 }
 
 /// It is not known of any.

@@ -34,20 +34,20 @@ mod retry;
 mod superblock;
 
 pub use access::{
-    AccessOptions, CreatedOrOpenedFile, FoundFileState, OpenedForWriting, UncleanClose, has_dead_swmr_writer,
+    AccessOptions, CreatedOrOpenedFile, FileOpenedForWriting, FoundFileState, UncleanClose, has_dead_swmr_writer,
     refuse_directory_or_pipe,
 };
 pub use diagnosis::diagnose_open_state;
 pub use error::{Error, OpenConflict, Result, RetryableError, SwmrUnsupportedReason, torn_read_message};
 pub use file_change::ForeignFileChangeDetector;
 pub use file_replacement::ReplacementLock;
-pub use generation::{GenerationReader, ReaderCache};
+pub use generation::{GenerationReader, ReaderSideCache};
 pub use generation_word::read_generation_and_eof;
 pub use h5live_model::{
     FileDiagnosis, FileHolderProcess, FileOpenState, ForeignFileChange, Mode, RepairReport, SwmrInvariant,
 };
-pub use inotify::InotifySource;
-pub use lease::OtherHandles;
+pub use inotify::SystemWakeSource;
+pub use lease::OtherHandlePresence;
 pub use linked_paths::linked_file_candidates;
 pub use lock_yield::LockYieldRegistration;
 pub use locking::{LockAttempt, LockHandle, LockKind, LockPolicy, WriterPresence};
@@ -58,4 +58,6 @@ pub use redo::{RedoReader, find_redo_record, replay_redo_record};
 #[doc(hidden)]
 pub use retry::GenerationReadEvent;
 pub use retry::{RetryCounters, RetryPolicy};
-pub use superblock::{check_file_len, is_marked_open_for_writing, is_onion, locate_superblock, read_superblock};
+pub use superblock::{
+    check_file_len, is_marked_open_for_writing, is_onion, locate_and_rebase_superblock, read_superblock,
+};

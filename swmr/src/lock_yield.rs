@@ -3,7 +3,7 @@
 //! A follower keeps plain writers out of a file that nobody writes: it holds the shared lock. A SWMR writer does not harm it, but
 //! cannot tell its lock from that of a plain reader. So the writer shows that it waits
 //! ([`LockHandle::announce_writer_waiting`]) and opens the file once more. A thread of each process with such followers hears of that,
-//! and releases their locks. A follower shows that it will do so ([`LockHandle::announce_yielding`]).
+//! and releases their locks. A follower shows that it will do so ([`LockHandle::announce_willing_to_yield`]).
 
 use std::sync::Arc;
 

@@ -25,7 +25,7 @@ use std::time::{Duration, Instant};
 use h5live_model::{FileHolderProcess, WriterLiveness};
 use parking_lot::Mutex;
 
-use crate::lease::{self, LeaseProbe, OtherHandles};
+use crate::lease::{self, LeaseProbe, OtherHandlePresence};
 
 /// Looks for a process that has a file open for writing before it counts as one that cannot be seen...
 const MAX_HOLDER_SCANS: u32 = 10;
@@ -94,7 +94,7 @@ pub struct LockHandle {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LockAttempt {
     /// It is held now, or locking is off.
-    Acquired,
+    AcquiredOrOff,
     /// Another process holds one that excludes it.
     Conflict,
 }
@@ -146,7 +146,7 @@ impl LockHandle {
     ///
     /// # Errors
     /// If the handle was given up, or the system has no more descriptors.
-    pub fn clone_file(&self) -> io::Result<File> {
+    pub fn clone_any_open_file(&self) -> io::Result<File> {
         self.any_open_file().ok_or(io::ErrorKind::NotFound)?.try_clone()
     }
 
@@ -160,7 +160,7 @@ impl LockHandle {
     /// # Errors
     /// If the file system has no locks, and they are not optional.
     pub fn try_flock(&self, lock: LockKind) -> io::Result<LockAttempt> {
-        let Some(file) = self.file_to_lock() else { return Ok(LockAttempt::Acquired) };
+        let Some(file) = self.file_to_lock() else { return Ok(LockAttempt::AcquiredOrOff) };
         let _changes = self.changes.lock();
         let taken = match lock {
             LockKind::Shared => file.try_lock_shared(),
@@ -169,11 +169,11 @@ impl LockHandle {
         match taken {
             Ok(()) => {
                 self.holds_lock.store(true, Ordering::Release);
-                Ok(LockAttempt::Acquired)
+                Ok(LockAttempt::AcquiredOrOff)
             }
             Err(TryLockError::WouldBlock) => Ok(LockAttempt::Conflict),
             Err(TryLockError::Error(e)) if self.locking == LockPolicy::BestEffort && has_no_locks(&e) => {
-                Ok(LockAttempt::Acquired)
+                Ok(LockAttempt::AcquiredOrOff)
             }
             Err(TryLockError::Error(e)) => Err(e),
         }
@@ -197,7 +197,7 @@ impl LockHandle {
     }
 
     /// Takes the record lock that stands for a live writer, for as long as `written`, through which the file is
-    /// written, stays open: here until [`LockHandle::release_liveness_lock`].
+    /// written, stays open: here until [`LockHandle::release_liveness_lock_and_close`].
     ///
     /// # Errors
     /// If another process holds it, or the system has no more descriptors.
@@ -208,7 +208,7 @@ impl LockHandle {
     }
 
     /// Releases the lock. On a file system of this machine alone it also closes this handle; only the handle for
-    /// writing stays open. From now on [`LockHandle::is_sole_handle`] can tell.
+    /// writing stays open. From now on [`LockHandle::is_writing_handle_sole`] can tell.
     ///
     /// # Errors
     /// Errors of the system.
@@ -222,15 +222,15 @@ impl LockHandle {
 
     /// Whether the handle for writing is the only open handle of the file, in this process and all others. `false` if
     /// the system does not tell, or if processes on other machines may have the file open.
-    pub fn is_sole_handle(&self) -> bool {
+    pub fn is_writing_handle_sole(&self) -> bool {
         let written = self.liveness_file.lock();
-        self.has_released() && written.as_deref().map(lease::find_other_handles) == Some(OtherHandles::None)
+        self.has_released() && written.as_deref().map(lease::probe_other_handles) == Some(OtherHandlePresence::None)
     }
 
     /// Who has the file open beside this handle, before it is opened through any other. Nobody uses a storage that is no
     /// file.
-    pub fn find_other_handles(&self) -> OtherHandles {
-        self.file.lock().as_deref().map_or(OtherHandles::None, lease::find_other_handles)
+    pub fn probe_other_handles(&self) -> OtherHandlePresence {
+        self.file.lock().as_deref().map_or(OtherHandlePresence::None, lease::probe_other_handles)
     }
 
     /// The processes other than this one that have the file open, as far as the system lets this one see them.
@@ -244,7 +244,7 @@ impl LockHandle {
     }
 
     /// Lets go of the handle through which the file is written.
-    pub fn release_liveness_lock(&self) {
+    pub fn release_liveness_lock_and_close(&self) {
         let written = self.liveness_file.lock().take();
         #[cfg(target_os = "linux")]
         if let (Some(file), false) = (&written, self.locking == LockPolicy::Off) {
@@ -357,7 +357,7 @@ impl LockHandle {
     }
 
     /// Whether the file can be locked, and nobody holds that record lock: no live writer of h5live.
-    pub fn has_no_h5live_writer(&self) -> bool {
+    pub fn is_lockable_without_liveness_lock(&self) -> bool {
         self.file_to_lock().is_some_and(|file| !holds_liveness_lock(&file))
     }
 
@@ -366,20 +366,20 @@ impl LockHandle {
     ///
     /// # Errors
     /// Errors of the system. Without this lock nobody can follow.
-    pub fn acquire_generation_writer_lock(&self) -> io::Result<()> {
+    pub fn announce_generation_writer(&self) -> io::Result<()> {
         #[cfg(target_os = "linux")]
-        return self.file_to_lock().map_or(Ok(()), |file| beacon::acquire_generation_writer_lock(&file));
+        return self.file_to_lock().map_or(Ok(()), |file| beacon::announce_generation_writer(&file));
         #[cfg(not(target_os = "linux"))]
         Ok(())
     }
 
-    /// Takes back what [`LockHandle::acquire_generation_writer_lock`] says.
+    /// Takes back what [`LockHandle::announce_generation_writer`] says.
     ///
     /// # Errors
     /// As the system has it.
-    pub fn release_generation_writer_lock(&self) -> io::Result<()> {
+    pub fn withdraw_generation_writer(&self) -> io::Result<()> {
         #[cfg(target_os = "linux")]
-        return self.file_to_lock().map_or(Ok(()), |file| beacon::release_generation_writer_lock(&file));
+        return self.file_to_lock().map_or(Ok(()), |file| beacon::withdraw_generation_writer(&file));
         #[cfg(not(target_os = "linux"))]
         Ok(())
     }
@@ -414,7 +414,7 @@ impl LockHandle {
     }
 
     /// Says that the lock of this handle is released as soon as a SWMR writer waits for it, if it is still held.
-    pub fn announce_yielding(&self) {
+    pub fn announce_willing_to_yield(&self) {
         let _changes = self.changes.lock();
         if self.holds_flock() {
             self.show_yielding(true);
@@ -428,14 +428,14 @@ impl LockHandle {
         #[cfg(target_os = "linux")]
         if let Some(file) = self.file_to_lock() {
             // Without it the writer waits a shorter time.
-            let _ = beacon::announce_reader_yielding(&file, is_yielding);
+            let _ = beacon::announce_reader_willing_to_yield(&file, is_yielding);
         }
     }
 
     /// Whether another handle holds a lock that is released as soon as a SWMR writer waits for it.
-    pub fn has_yielding_readers(&self) -> bool {
+    pub fn has_readers_willing_to_yield(&self) -> bool {
         #[cfg(target_os = "linux")]
-        return self.file_to_lock().is_some_and(|file| beacon::has_yielding_reader(&file));
+        return self.file_to_lock().is_some_and(|file| beacon::has_reader_willing_to_yield(&file));
         #[cfg(not(target_os = "linux"))]
         false
     }
@@ -467,7 +467,7 @@ impl Drop for LockHandle {
     /// Lets go of everything. Closing would do, if it were not for processes that another thread starts right now:
     /// until they become other programs they have all handles of this one.
     fn drop(&mut self) {
-        self.release_liveness_lock();
+        self.release_liveness_lock_and_close();
         // Locks that cannot be released end with the handles.
         let _ = self.release_flock();
     }
@@ -561,11 +561,11 @@ mod beacon {
         is_held(file, LIVENESS_OFFSET)
     }
 
-    pub fn acquire_generation_writer_lock(file: &File) -> io::Result<()> {
+    pub fn announce_generation_writer(file: &File) -> io::Result<()> {
         set_lock(file, GENERATION_OFFSET, libc::F_RDLCK)
     }
 
-    pub fn release_generation_writer_lock(file: &File) -> io::Result<()> {
+    pub fn withdraw_generation_writer(file: &File) -> io::Result<()> {
         set_lock(file, GENERATION_OFFSET, libc::F_UNLCK)
     }
 
@@ -581,11 +581,11 @@ mod beacon {
         is_held(file, WAITING_OFFSET)
     }
 
-    pub fn announce_reader_yielding(file: &File, is_yielding: bool) -> io::Result<()> {
-        set_lock(file, YIELDING_OFFSET, if is_yielding { libc::F_RDLCK } else { libc::F_UNLCK })
+    pub fn announce_reader_willing_to_yield(file: &File, is_willing: bool) -> io::Result<()> {
+        set_lock(file, YIELDING_OFFSET, if is_willing { libc::F_RDLCK } else { libc::F_UNLCK })
     }
 
-    pub fn has_yielding_reader(file: &File) -> bool {
+    pub fn has_reader_willing_to_yield(file: &File) -> bool {
         is_held(file, YIELDING_OFFSET)
     }
 }

@@ -242,7 +242,7 @@ impl RetryPolicy {
     /// can have used again the space that it has read.
     ///
     /// # Errors
-    /// Errors that a repetition cannot mend, and [`RetryableError::after_attempts`] when there are no attempts left.
+    /// Errors that a repetition cannot mend, and [`RetryableError::into_torn_after_attempts`] when there are no attempts left.
     pub fn retry<T, E: RetryableError>(&self, mut operation: impl FnMut() -> Result<T, E>) -> Result<T, E> {
         self.retry_with_start_time(|_| operation())
     }
@@ -285,7 +285,7 @@ impl RetryPolicy {
             }
             let wait = if attempt < self.max_attempts { self.wait_after(attempt, &error, &mut progress) } else { None };
             let Some(wait) = wait else {
-                return Err(self.truncation_or(error.after_attempts(attempt)));
+                return Err(self.truncation_or(error.into_torn_after_attempts(attempt)));
             };
             self.counters.retried_operations.fetch_add(u64::from(attempt == 1), Ordering::Relaxed);
             self.counters.retries.fetch_add(1, Ordering::Relaxed);

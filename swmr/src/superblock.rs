@@ -35,8 +35,8 @@ pub(crate) fn parse_superblock(bytes: &[u8]) -> Result<Superblock> {
 /// file) and the superblock, whose base address and end of file are then those that this address implies.
 ///
 /// # Errors
-/// As [`read_superblock`]; [`Error::Onion`].
-pub fn locate_superblock(storage: &dyn Storage) -> Result<(u64, Superblock)> {
+/// As [`read_superblock`]; [`Error::OnionFile`].
+pub fn locate_and_rebase_superblock(storage: &dyn Storage) -> Result<(u64, Superblock)> {
     let len = storage.len().map_err(Error::io("ask for the length of the file"))?;
     for at in Superblock::possible_offsets(len) {
         match read_superblock(storage, at) {
@@ -54,7 +54,7 @@ pub fn locate_superblock(storage: &dyn Storage) -> Result<(u64, Superblock)> {
     }
     let mut start = [0; 8];
     let read = storage.read_at(&mut start, 0).map_err(Error::io("read the start of the file"))?;
-    if is_onion(&start[..read]) { Err(Error::Onion) } else { Err(Error::NotHdf5) }
+    if is_onion(&start[..read]) { Err(Error::OnionFile) } else { Err(Error::NotHdf5) }
 }
 
 /// What the onion driver of HDF5 puts into a file that it makes, in place of an HDF5 file.

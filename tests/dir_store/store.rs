@@ -127,7 +127,7 @@ fn take_dataspace(bytes: &mut &[u8]) -> Result<Dataspace> {
 
 fn write_spec(directory: &Path, spec: &DatasetSpec) -> Result<()> {
     let mut bytes = Vec::new();
-    put(&mut bytes, &DatatypeMessage { min_version: 3, datatype: spec.datatype.clone() })?;
+    put(&mut bytes, &DatatypeMessage { min_composite_version: 3, datatype: spec.datatype.clone() })?;
     put_dataspace(&mut bytes, &spec.dataspace);
     put(&mut bytes, &FillValueMessage::new(LibVer::V110, spec.fill.clone()))?;
     put(&mut bytes, &FilterPipelineMessage { version: 2, filters: spec.filters.clone() })?;
@@ -361,7 +361,7 @@ impl StoreWriter for DirStore {
     fn set_attribute(&self, id: ObjectId, attribute: &AttributeData) -> Result<()> {
         attribute.check()?;
         let mut bytes = Vec::new();
-        put(&mut bytes, &DatatypeMessage { min_version: 3, datatype: attribute.datatype.clone() })?;
+        put(&mut bytes, &DatatypeMessage { min_composite_version: 3, datatype: attribute.datatype.clone() })?;
         put_dataspace(&mut bytes, &attribute.dataspace);
         bytes.extend(&attribute.value);
         self.is_dirty.store(true, Ordering::Release);

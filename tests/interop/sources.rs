@@ -22,7 +22,7 @@ fn who_opens_or_follows_a_virtual_dataset_sees_what_libhdf5_writes_into_its_sour
     let path = folder.path().join("whole.h5");
     // Until it can be followed, nobody can read it.
     let plain = File::open(&path).unwrap();
-    assert_eq!(open(&plain).source_states().unwrap(), [SourceState::InUse]);
+    assert_eq!(open(&plain).source_states().unwrap(), [SourceState::InExclusiveUse]);
     assert!(open(&plain).is_live().unwrap() && !plain.is_live().unwrap());
     let mut do_next = |what: &str| {
         writer.say(what);
@@ -62,7 +62,7 @@ fn who_opens_or_follows_a_virtual_dataset_sees_what_libhdf5_writes_into_its_sour
     asked.recv().expect("it follows as long as the source is written");
     do_next("close");
     assert_eq!(followed.join().unwrap(), (4..=ROWS).collect::<Vec<_>>());
-    assert_eq!(open(&file).source_states().unwrap(), [SourceState::Closed]);
+    assert_eq!(open(&file).source_states().unwrap(), [SourceState::AtRest]);
     assert!(!open(&file).is_live().unwrap());
     // The source could not be read when this one was opened.
     let whole = open(&plain);

@@ -157,7 +157,7 @@ fn a_virtual_dataset_in_a_closed_file_is_followed_until_its_sources_are_closed()
     // Its file cannot be read by others yet. Who follows waits for its rows; for others, that is an error.
     let early = File::open(&path).unwrap().dataset("whole").unwrap();
     assert!(early.shape().unwrap_err().is_in_use() && early.read::<u64>().unwrap_err().is_in_use());
-    assert_eq!(early.source_states().unwrap(), vec![SourceState::InUse]);
+    assert_eq!(early.source_states().unwrap(), vec![SourceState::InExclusiveUse]);
     assert_eq!(early.clone().ignore_busy_sources_in_extent().shape().unwrap(), [0]);
     assert!(early.shape().is_err(), "what one who follows knows does not count");
     source.start_swmr().unwrap();
@@ -204,7 +204,7 @@ fn a_virtual_dataset_in_a_closed_file_is_followed_until_its_sources_are_closed()
     for follower in followers {
         assert_eq!(follower.join().unwrap(), (0..=30).collect::<Vec<u64>>());
     }
-    assert_eq!(early.source_states().unwrap(), [SourceState::Closed]);
+    assert_eq!(early.source_states().unwrap(), [SourceState::AtRest]);
     assert!(!early.is_live().unwrap());
 }
 
@@ -279,9 +279,9 @@ fn the_states_of_sources_are_those_of_their_files() {
     whole.close().unwrap();
     let whole = File::open(at("whole.h5")).unwrap();
     assert_eq!(whole.dataset("plain").unwrap().source_states().unwrap(), []);
-    use SourceState::{Closed, InUse, Live, Missing, Unreadable};
+    use SourceState::{AtRest, InExclusiveUse, Live, Missing, Unreadable};
     let states = whole.dataset("whole").unwrap().source_states().unwrap();
     // What is not in a file that is written may come to be there.
-    assert_eq!(states, [Closed, Live, InUse, Missing, Unreadable, Missing, Live, Live]);
+    assert_eq!(states, [AtRest, Live, InExclusiveUse, Missing, Unreadable, Missing, Live, Live]);
     drop((live, held));
 }

@@ -89,7 +89,7 @@ impl FileWalk<'_> {
             let context = ContinuationChunk {
                 version: header.prefix.version,
                 attribute_order_tracked: header.prefix.attribute_order_tracked,
-                len: continuation.length,
+                chunk_len: continuation.length,
                 messages: Vec::new(),
             };
             match self.claim_and_decode(context, continuation.addr, continuation.length) {
@@ -210,7 +210,7 @@ impl FileWalk<'_> {
             let context = ContinuationChunk {
                 version: prefix.version,
                 attribute_order_tracked: prefix.attribute_order_tracked,
-                len: continuation.length,
+                chunk_len: continuation.length,
                 messages: Vec::new(),
             };
             let bytes =

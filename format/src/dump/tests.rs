@@ -28,7 +28,7 @@ fn messages_of_an_object_header_are_shown_by_field() {
     let fields = sound(&encode(&header, WIDTHS).unwrap(), &DumpContext::default(), "object header");
     let text = fields.iter().find(|field| field.record == "comment").unwrap();
     assert_eq!((text.field, text.value.as_str()), ("text", "\"hello\""));
-    let chunk = ContinuationChunk { version: 2, attribute_order_tracked: false, len: size + 8, messages };
+    let chunk = ContinuationChunk { version: 2, attribute_order_tracked: false, chunk_len: size + 8, messages };
     let fields = sound(&encode(&chunk, WIDTHS).unwrap(), &DumpContext::default(), "object header continuation");
     assert!(fields.iter().any(|field| field.record == "dataspace"));
 }

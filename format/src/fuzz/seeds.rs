@@ -91,7 +91,8 @@ fn add_file_seeds(seeds: &mut Seeds) {
             messages: messages.clone(),
         };
         let len = size + ContinuationChunk::overhead(version);
-        let chunk = ContinuationChunk { version, attribute_order_tracked: tracked, len, messages: messages.clone() };
+        let chunk =
+            ContinuationChunk { version, attribute_order_tracked: tracked, chunk_len: len, messages: messages.clone() };
         if version == 1 {
             seeds.add("object_header", &[0, 0], &header);
             seeds.add("object_header", &[0, kind], &chunk);
@@ -136,7 +137,7 @@ fn add_message_seeds(seeds: &mut Seeds) {
     for version in 1..=3 {
         let fill = Fill { value: FillValue::Value(vec![1, 2, 3, 4]), ..Default::default() };
         seeds.add_message(&FillValueMessage { version, fill });
-        let datatype = Shareable::Inline(DatatypeMessage { min_version: 1, datatype: int(2) });
+        let datatype = Shareable::Inline(DatatypeMessage { min_composite_version: 1, datatype: int(2) });
         let dataspace = Dataspace::Simple(Shape::fixed(&[2]));
         let dataspace = Shareable::Inline(DataspaceMessage { version: 1, dataspace });
         let name = Name::from("units");
@@ -253,7 +254,7 @@ fn add_datatype_seeds(seeds: &mut Seeds) {
     ];
     for datatype in types {
         for version in [1, 3] {
-            seeds.add("datatype", &[], &DatatypeMessage { min_version: version, datatype: datatype.clone() });
+            seeds.add("datatype", &[], &DatatypeMessage { min_composite_version: version, datatype: datatype.clone() });
         }
     }
 }
@@ -298,7 +299,7 @@ fn add_heap_seeds(seeds: &mut Seeds) {
     seeds.add("heap", &[0, 0, 3], &SymbolTableNode { capacity: 3, entries });
     seeds.add("heap", &[0, 1, 0], &LocalHeapPrefix { data_size: 88, free_list_head: Some(16), data: SEED_ADDR });
     let mut data = LocalHeapData { bytes: vec![0; 56] };
-    let head = data.set_free_blocks(
+    let head = data.write_free_list(
         &[LocalHeapFreeRange { offset: 8, size: 16 }, LocalHeapFreeRange { offset: 32, size: 24 }],
         Width::EIGHT,
     );

@@ -49,7 +49,7 @@ fn object_header(data: &[u8]) -> bool {
     let continuation = |version, attribute_order_tracked| ContinuationChunk {
         version,
         attribute_order_tracked,
-        len: rest.len() as u64,
+        chunk_len: rest.len() as u64,
         messages: Vec::new(),
     };
     match kind % 4 {

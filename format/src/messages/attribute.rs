@@ -169,7 +169,7 @@ mod tests {
             version,
             name: "units".into(),
             name_character_set: if version == 3 { CharacterSet::Utf8 } else { CharacterSet::Ascii },
-            datatype: Shareable::Inline(DatatypeMessage { min_version: 1, datatype }),
+            datatype: Shareable::Inline(DatatypeMessage { min_composite_version: 1, datatype }),
             dataspace: Shareable::Inline(DataspaceMessage {
                 version: 1,
                 dataspace: Dataspace::Simple(Shape::fixed(&[2])),

@@ -16,14 +16,14 @@ use crate::{Fault, LibVer, Record, Result, Width, Wire};
 pub struct DatatypeMessage {
     /// The version, 1 to 5, in which compound, array and enumeration types are written at least. Simple types are
     /// always written in the first version that has them.
-    pub min_version: u8,
+    pub min_composite_version: u8,
     /// The type.
     pub datatype: Datatype,
 }
 
 impl Default for DatatypeMessage {
     fn default() -> Self {
-        DatatypeMessage { min_version: 1, datatype: Datatype::default() }
+        DatatypeMessage { min_composite_version: 1, datatype: Datatype::default() }
     }
 }
 
@@ -36,11 +36,11 @@ const MAX_RANK: usize = 32;
 impl DatatypeMessage {
     /// The message that a file of this profile holds.
     pub fn new(profile: LibVer, datatype: Datatype) -> Self {
-        DatatypeMessage { min_version: Self::min_version_for(profile), datatype }
+        DatatypeMessage { min_composite_version: Self::min_composite_version_for(profile), datatype }
     }
 
     /// The version in which a file of this profile holds compound, array and enumeration types.
-    pub fn min_version_for(profile: LibVer) -> u8 {
+    pub fn min_composite_version_for(profile: LibVer) -> u8 {
         match profile {
             LibVer::Earliest => 1,
             LibVer::V18 | LibVer::V110 => 3,
@@ -55,9 +55,9 @@ impl Record for DatatypeMessage {
 
     fn wire(&mut self, w: &mut impl Wire) -> Result<()> {
         let mut lowest = None;
-        let version = wire_datatype(w, &mut self.datatype, self.min_version, 0, &mut lowest)?;
+        let version = wire_datatype(w, &mut self.datatype, self.min_composite_version, 0, &mut lowest)?;
         if w.is_decoding() {
-            self.min_version = lowest.unwrap_or(version);
+            self.min_composite_version = lowest.unwrap_or(version);
         }
         Ok(())
     }

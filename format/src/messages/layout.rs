@@ -157,8 +157,8 @@ impl LayoutMessage {
     }
 
     /// The elements in the bytes of a layout message, if it is that of a compact dataset and of version 3 or later.
-    pub fn compact_elements_mut(message: &mut [u8]) -> Option<&mut [u8]> {
-        let [3..=5, COMPACT, low, high, data @ ..] = message else { return None };
+    pub fn compact_elements_mut(body: &mut [u8]) -> Option<&mut [u8]> {
+        let [3..=5, COMPACT, low, high, data @ ..] = body else { return None };
         data.get_mut(..u16::from_le_bytes([*low, *high]).into())
     }
 

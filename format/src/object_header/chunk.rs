@@ -61,7 +61,7 @@ pub struct ContinuationChunk {
     /// Whether messages bear the order of creation of attributes.
     pub attribute_order_tracked: bool,
     /// Bytes of the whole chunk, signature and checksum included, as the continuation message states it.
-    pub len: u64,
+    pub chunk_len: u64,
     /// The messages, unused space included.
     pub messages: Vec<RawMessage>,
 }
@@ -77,8 +77,8 @@ impl Record for ContinuationChunk {
     const NAME: &'static str = "object header continuation";
 
     fn wire(&mut self, w: &mut impl Wire) -> Result<()> {
-        let area = self.len.checked_sub(Self::overhead(self.version));
-        w.require("length", area.is_some(), self.len, "room for signature and checksum")?;
+        let area = self.chunk_len.checked_sub(Self::overhead(self.version));
+        w.require("length", area.is_some(), self.chunk_len, "room for signature and checksum")?;
         let area = area.unwrap_or(0);
         if self.version > 1 {
             w.magic("OCHK")?;

@@ -84,11 +84,11 @@ fn continuations_survive_the_way_through_their_bytes() {
         let chunk = ContinuationChunk {
             version,
             attribute_order_tracked: false,
-            len: ContinuationChunk::overhead(version) + 40 + if version == 1 { 8 } else { 4 },
+            chunk_len: ContinuationChunk::overhead(version) + 40 + if version == 1 { 8 } else { 4 },
             messages: vec![RawMessage::unused(40)],
         };
         let bytes = encode(&chunk, Widths::default()).unwrap();
-        assert_eq!(bytes.len() as u64, chunk.len);
+        assert_eq!(bytes.len() as u64, chunk.chunk_len);
         let shape = ContinuationChunk { messages: Vec::new(), ..chunk.clone() };
         assert_eq!(decode_with(shape, &bytes, Widths::default()).unwrap(), chunk);
     }

@@ -167,7 +167,7 @@ impl<'a> Walk<'a> {
                 let chunk = ContinuationChunk {
                     version: header.prefix.version,
                     attribute_order_tracked: header.prefix.attribute_order_tracked,
-                    len: continuation.length,
+                    chunk_len: continuation.length,
                     messages: Vec::new(),
                 };
                 if let Some(chunk) =
@@ -347,7 +347,7 @@ impl<'a> Walk<'a> {
         let mut data = LocalHeapData { bytes: bytes.to_vec() };
         match data.free_ranges(heap.free_list_head, self.widths.length) {
             Ok(blocks) => {
-                let head = data.set_free_blocks(&blocks, self.widths.length);
+                let head = data.write_free_list(&blocks, self.widths.length);
                 assert_eq!(
                     (head, &data.bytes[..]),
                     (heap.free_list_head, bytes),

@@ -12,7 +12,7 @@ pub trait FaultyStoreFixture: StoreFixture {
     fn fail_after(&self, store: &Self::Store, changes: Option<u64>);
 
     /// The file of a session whose process has died just now, open for writing on a medium that works.
-    fn crash_and_reopen(&self, died: Self::Store) -> Self::Store;
+    fn crash_and_reopen(&self, store: Self::Store) -> Self::Store;
 }
 
 /// A dataset of one published chunk, in a file that others may follow.

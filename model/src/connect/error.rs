@@ -19,7 +19,7 @@ pub enum OpenError {
         "the scheme {scheme:?} needs the feature {feature:?}, without which this was built; \
          `cargo install --path tools/cli --features {feature}` installs the program with it"
     )]
-    MissingFeature {
+    MissingCargoFeature {
         /// The scheme.
         scheme: String,
         /// The feature of the library.

@@ -38,7 +38,7 @@ impl ConnectorRegistry {
     }
 
     /// Says that a scheme needs a feature without which the library was built.
-    pub fn with_missing_feature(mut self, scheme: &'static str, feature: &'static str) -> Self {
+    pub fn with_missing_cargo_feature(mut self, scheme: &'static str, feature: &'static str) -> Self {
         self.missing.push((scheme, feature));
         self
     }
@@ -71,7 +71,7 @@ impl ConnectorRegistry {
     /// The connector that a location is for. A URL whose scheme nobody has is a path, unless `//` follows the scheme.
     ///
     /// # Errors
-    /// [`OpenError::UnknownScheme`], [`OpenError::MissingFeature`], [`OpenError::AmbiguousUrlOrFile`],
+    /// [`OpenError::UnknownScheme`], [`OpenError::MissingCargoFeature`], [`OpenError::AmbiguousUrlOrFile`],
     /// [`OpenError::ClaimedBySeveral`].
     pub fn resolve(&self, at: &Location, mode: Mode) -> Result<ResolvedLocation, OpenError> {
         let url = match at {
@@ -91,13 +91,13 @@ impl ConnectorRegistry {
     /// The connector that has the scheme of a URL; `None` if nobody has it and the URL may be a path.
     ///
     /// # Errors
-    /// [`OpenError::UnknownScheme`] if it cannot be a path, [`OpenError::MissingFeature`].
+    /// [`OpenError::UnknownScheme`] if it cannot be a path, [`OpenError::MissingCargoFeature`].
     pub fn connector_of(&self, url: &Url) -> Result<Option<&Arc<dyn Connector>>, OpenError> {
         let scheme = url.scheme();
         let found = self.connectors.iter().find(|connector| connector.schemes().contains(&scheme));
         match (found, self.missing.iter().find(|(missing, _)| *missing == scheme)) {
             (Some(found), _) => Ok(Some(found)),
-            (None, Some((_, feature))) => Err(OpenError::MissingFeature { scheme: scheme.to_owned(), feature }),
+            (None, Some((_, feature))) => Err(OpenError::MissingCargoFeature { scheme: scheme.to_owned(), feature }),
             (None, None) if url.has_authority() => {
                 Err(OpenError::UnknownScheme { scheme: scheme.to_owned(), known: self.schemes() })
             }

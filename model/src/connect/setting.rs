@@ -12,7 +12,7 @@ pub struct SettingDescription {
     /// The name.
     pub name: &'static str,
     /// What values look like: `BYTES`, `yes|no`.
-    pub form: &'static str,
+    pub value_form: &'static str,
     /// What it does, in one sentence.
     pub help: &'static str,
 }
@@ -359,7 +359,7 @@ macro_rules! settings {
             fn visible_setting_descriptions(&self) -> &'static [$crate::SettingDescription] {
                 const SETTINGS: &[$crate::SettingDescription] = &[$($crate::SettingDescription {
                     name: stringify!($field),
-                    form: <$type as $crate::SettingValue>::FORM,
+                    value_form: <$type as $crate::SettingValue>::FORM,
                     help: $help.trim_ascii(),
                 },)*];
                 $crate::settings!(@all SETTINGS; $($($included_type)*)?)

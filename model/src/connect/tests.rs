@@ -83,7 +83,7 @@ impl Connector for Dir {
 }
 
 fn registry() -> ConnectorRegistry {
-    ConnectorRegistry::new(MemoryConnector::new()).with_connector(Dir("dir")).with_missing_feature("kv", "kv")
+    ConnectorRegistry::new(MemoryConnector::new()).with_connector(Dir("dir")).with_missing_cargo_feature("kv", "kv")
 }
 
 fn resolve(registry: &ConnectorRegistry, text: &str) -> Result<(&'static str, Location), OpenError> {

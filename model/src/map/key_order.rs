@@ -98,7 +98,7 @@ impl OrderPreservingKeyCodec {
     ///
     /// # Errors
     /// [`Error::Invalid`] if it is no key of this type ([`MapSpec::check_key`](crate::MapSpec::check_key)).
-    pub fn encode(&self, key: MapKey<'_>, ordered: &mut Vec<u8>) -> Result<()> {
+    pub fn append_encoded(&self, key: MapKey<'_>, ordered: &mut Vec<u8>) -> Result<()> {
         match (&self.whole, key) {
             (WholeKey::Text, MapKey::Null) => ordered.push(0),
             (WholeKey::Text, MapKey::Bytes(text)) => {
@@ -124,14 +124,14 @@ impl OrderPreservingKeyCodec {
     /// The bytes of a key.
     ///
     /// # Errors
-    /// As [`OrderPreservingKeyCodec::encode`].
+    /// As [`OrderPreservingKeyCodec::append_encoded`].
     pub fn encode_to_vec(&self, key: MapKey<'_>) -> Result<Vec<u8>> {
         let mut ordered = Vec::with_capacity(key.bytes_or_empty().len() + 1);
-        self.encode(key, &mut ordered)?;
+        self.append_encoded(key, &mut ordered)?;
         Ok(ordered)
     }
 
-    /// The key of bytes that [`OrderPreservingKeyCodec::encode`] has made. `into` holds its bytes.
+    /// The key of bytes that [`OrderPreservingKeyCodec::append_encoded`] has made. `into` holds its bytes.
     ///
     /// # Errors
     /// [`Error::Invalid`] if no key has such bytes.
@@ -162,7 +162,7 @@ impl OrderPreservingKeyCodec {
         if rest.is_empty() { Ok(MapKey::Bytes(into)) } else { Err(not_ordered()) }
     }
 
-    /// The key of bytes that [`OrderPreservingKeyCodec::encode`] has made.
+    /// The key of bytes that [`OrderPreservingKeyCodec::append_encoded`] has made.
     ///
     /// # Errors
     /// As [`OrderPreservingKeyCodec::decode`].

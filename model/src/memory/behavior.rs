@@ -8,7 +8,7 @@ const ATOMIC_READ_BYTES: u64 = 8 << 20;
 /// How a file in memory takes and gives chunks. Each way is one that another store has, so that the facade can be tried
 /// with all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct MemoryStoreCapabilities {
+pub struct SimulatedChunkCapabilities {
     /// The parts of an unfiltered chunk that can be written by themselves.
     pub partial_writes: PartialWrites,
     /// Who gathers small writes until the commit. If it is the store, readers see no write before its commit.
@@ -19,9 +19,9 @@ pub struct MemoryStoreCapabilities {
     pub reads: ChunkReadStrategy,
 }
 
-impl Default for MemoryStoreCapabilities {
+impl Default for SimulatedChunkCapabilities {
     fn default() -> Self {
-        MemoryStoreCapabilities {
+        SimulatedChunkCapabilities {
             partial_writes: PartialWrites::Bytes { multiple_of: 1 },
             staging: SmallWritesStagedBy::Caller,
             encoding: ChunkEncodedBy::Pipeline,
@@ -30,7 +30,7 @@ impl Default for MemoryStoreCapabilities {
     }
 }
 
-impl MemoryStoreCapabilities {
+impl SimulatedChunkCapabilities {
     /// How chunks are best read by a session that writes, or does not.
     pub(super) fn reads_of(self, writable: bool) -> ChunkReadStrategy {
         match self.reads {

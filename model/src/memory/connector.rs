@@ -7,7 +7,7 @@ use std::sync::{Arc, Weak};
 use parking_lot::Mutex;
 
 use super::file::{MemoryAccess, MemoryFile, SCHEME};
-use super::{MemoryState, MemoryStore, MemoryStoreCapabilities};
+use super::{MemoryState, MemoryStore, SimulatedChunkCapabilities};
 use crate::{
     Capabilities, Connector, ConnectorOptions, Error, FileHolderProcess, LinkedStoreRole, Location, LocationWatch,
     Maintenance, Mode, Name, OpenError, OpenRequest, PathProbe, Store, StoreErrorKind, StoreIdentity, TrustOrigin, Url,
@@ -132,7 +132,7 @@ impl Connector for MemoryConnector {
     }
 
     fn capabilities(&self) -> Capabilities {
-        super::capabilities(MemoryStoreCapabilities::default(), Mode::Create)
+        super::capabilities(SimulatedChunkCapabilities::default(), Mode::Create)
     }
 
     fn options(&self) -> Box<dyn ConnectorOptions> {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use super::behavior::MemoryStoreCapabilities;
+use super::behavior::SimulatedChunkCapabilities;
 use crate::{
     AllocationLimit, ChunkCoord, ChunkEncodedBy, ChunkWrite, DatasetSpec, Dataspace, Error, Layout, ObjectId,
     PartialWrites, Result, SmallWritesStagedBy,
@@ -76,7 +76,7 @@ impl MemoryDataset {
     pub(super) fn write(
         &mut self,
         write: &ChunkWrite<'_>,
-        behavior: MemoryStoreCapabilities,
+        behavior: SimulatedChunkCapabilities,
         limit: AllocationLimit,
     ) -> Result<()> {
         self.check_write(write, behavior)?;
@@ -108,7 +108,7 @@ impl MemoryDataset {
     }
 
     /// Refuses what the store does not take.
-    fn check_write(&self, write: &ChunkWrite<'_>, behavior: MemoryStoreCapabilities) -> Result<()> {
+    fn check_write(&self, write: &ChunkWrite<'_>, behavior: SimulatedChunkCapabilities) -> Result<()> {
         let whole = self.spec.chunk_bytes_at(write.first_coord())?;
         // Chunks that the store encodes come to it as if there were no filters.
         let is_decoded = self.spec.filters.is_empty() || behavior.encoding == ChunkEncodedBy::Store;
@@ -184,7 +184,7 @@ impl MemoryDataset {
     }
 
     /// Changes the extent.
-    pub(super) fn resize(&mut self, dims: &[u64], behavior: MemoryStoreCapabilities) -> Result<()> {
+    pub(super) fn resize(&mut self, dims: &[u64], behavior: SimulatedChunkCapabilities) -> Result<()> {
         let spec = Arc::make_mut(&mut self.spec);
         let (Layout::Chunked(_), Dataspace::Simple(shape)) = (&spec.layout, &mut spec.dataspace) else {
             return Err(Error::Invalid("only a chunked dataset changes its extent".into()));

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
-use super::behavior::MemoryStoreCapabilities;
+use super::behavior::SimulatedChunkCapabilities;
 use super::state::MemoryState;
 use crate::{AllocationLimit, Error, Result, StoreErrorKind, Watch, WatchEvent};
 
@@ -17,7 +17,7 @@ pub(super) const SCHEME: &str = "mem";
 pub(super) struct MemoryFile {
     /// Most bytes of a chunk that is made for a part of it.
     pub(super) max_allocation: AllocationLimit,
-    pub(super) behavior: MemoryStoreCapabilities,
+    pub(super) behavior: SimulatedChunkCapabilities,
     pub(super) state: Mutex<MemoryState>,
     pub(super) flushed: Condvar,
     /// Changes of datasets that succeed before all fail, if they are to fail.

@@ -19,7 +19,7 @@ use std::sync::Arc;
 
 use parking_lot::{Mutex, MutexGuard};
 
-pub use self::behavior::MemoryStoreCapabilities;
+pub use self::behavior::SimulatedChunkCapabilities;
 use self::chunks::MemoryChunks;
 pub use self::connector::MemoryConnector;
 use self::file::{MemoryAccess, MemoryFile, MemoryWatch, SCHEME};
@@ -33,7 +33,7 @@ use crate::{
 };
 
 /// The capabilities of a session on a file in memory.
-fn capabilities(behavior: MemoryStoreCapabilities, mode: Mode) -> Capabilities {
+fn capabilities(behavior: SimulatedChunkCapabilities, mode: Mode) -> Capabilities {
     Capabilities {
         features: StoreFeatures::all().without(StoreFeatures::TIMES),
         partial_writes: behavior.partial_writes,
@@ -82,8 +82,8 @@ impl MemoryStore {
     }
 
     /// A new, empty file, open for writing, that behaves in another way.
-    pub fn with_capabilities(behavior: MemoryStoreCapabilities) -> Self {
-        MemoryStore::open(Arc::new(MemoryFile { behavior, ..MemoryFile::default() }), Mode::Create)
+    pub fn with_capabilities(capabilities: SimulatedChunkCapabilities) -> Self {
+        MemoryStore::open(Arc::new(MemoryFile { behavior: capabilities, ..MemoryFile::default() }), Mode::Create)
     }
 
     /// A further session on the same file, which follows the writer ([`Mode::SwmrRead`]).
@@ -107,8 +107,8 @@ impl MemoryStore {
 
     /// Lets so many changes of datasets succeed from now on, and all later ones fail, for tests. With `None`, all succeed
     /// again. A write, a change of the extent and a publication are one change each.
-    pub fn fail_after(&self, changes: Option<u64>) {
-        *self.session.access.file.changes_before_failure.lock() = changes;
+    pub fn fail_after(&self, data_changes: Option<u64>) {
+        *self.session.access.file.changes_before_failure.lock() = data_changes;
     }
 
     /// Ends the session as the death of its process does: nothing more is published.
@@ -333,7 +333,7 @@ mod tests {
     conformance::fault_suite!(Memory);
 
     /// A file in memory that behaves in another way.
-    struct Behaving(MemoryStoreCapabilities);
+    struct Behaving(SimulatedChunkCapabilities);
 
     impl conformance::StoreFixture for Behaving {
         type Store = MemoryStore;
@@ -357,7 +357,7 @@ mod tests {
             mod $module {
                 use super::*;
 
-                conformance::suite!(Behaving(MemoryStoreCapabilities { $field: $value, ..MemoryStoreCapabilities::default() }));
+                conformance::suite!(Behaving(SimulatedChunkCapabilities { $field: $value, ..SimulatedChunkCapabilities::default() }));
             }
         )*};
     }

@@ -21,7 +21,7 @@ impl Selection {
     /// # Errors
     /// [`SelectionError`] if one does not fit the extent, or the result falls into too many pieces.
     pub fn or(&self, other: &Selection, extent: &[u64]) -> Result<Selection, SelectionError> {
-        self.bind(extent)?.or(&other.bind(extent)?)?.to_selection()
+        self.bind(extent)?.or(&other.bind(extent)?)?.to_blocks_or_points()
     }
 
     /// The elements that this selection and the other one share, in row-major order.
@@ -29,7 +29,7 @@ impl Selection {
     /// # Errors
     /// As [`Selection::or`].
     pub fn and(&self, other: &Selection, extent: &[u64]) -> Result<Selection, SelectionError> {
-        self.bind(extent)?.and(&other.bind(extent)?)?.to_selection()
+        self.bind(extent)?.and(&other.bind(extent)?)?.to_blocks_or_points()
     }
 
     /// The elements that are in just one of the two selections, in row-major order.
@@ -37,7 +37,7 @@ impl Selection {
     /// # Errors
     /// As [`Selection::or`].
     pub fn xor(&self, other: &Selection, extent: &[u64]) -> Result<Selection, SelectionError> {
-        self.bind(extent)?.xor(&other.bind(extent)?)?.to_selection()
+        self.bind(extent)?.xor(&other.bind(extent)?)?.to_blocks_or_points()
     }
 
     /// The elements of this selection that are not in the other one, in row-major order.
@@ -45,7 +45,7 @@ impl Selection {
     /// # Errors
     /// As [`Selection::or`].
     pub fn difference(&self, other: &Selection, extent: &[u64]) -> Result<Selection, SelectionError> {
-        self.bind(extent)?.difference(&other.bind(extent)?)?.to_selection()
+        self.bind(extent)?.difference(&other.bind(extent)?)?.to_blocks_or_points()
     }
 
     /// The elements of the extent that are not in this selection, in row-major order.
@@ -113,7 +113,7 @@ impl BoundSelection {
                 }
                 let elements = regular.element_count()?;
                 let part = BoundSelection { extent: self.extent.clone(), elements, kind: BoundKind::Regular(regular) };
-                part.to_selection()
+                part.to_blocks_or_points()
             }
             BoundKind::Points(points) => {
                 let inside = |point: &&SelectDims| {
@@ -123,7 +123,7 @@ impl BoundSelection {
             }
             BoundKind::Spans(_) => {
                 let count = lo.iter().zip(&hi).map(|(lo, hi)| hi.saturating_sub(*lo)).collect::<SelectDims>();
-                self.and(&Selection::block(lo, &count).bind(&self.extent)?)?.to_selection()
+                self.and(&Selection::block(lo, &count).bind(&self.extent)?)?.to_blocks_or_points()
             }
         }
     }
@@ -132,7 +132,7 @@ impl BoundSelection {
     ///
     /// # Errors
     /// [`SelectionError::MoreSpansThan`].
-    pub fn to_selection(&self) -> Result<Selection, SelectionError> {
+    pub fn to_blocks_or_points(&self) -> Result<Selection, SelectionError> {
         if let BoundKind::Points(points) = &self.kind {
             return Ok(if points.is_empty() { Selection::None } else { Selection::Points(points.clone()) });
         }

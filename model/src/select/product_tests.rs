@@ -101,7 +101,7 @@ proptest! {
         };
         let bounds: Option<Vec<_>> = (0..extent.len()).map(bounds).collect();
         prop_assert_eq!(selected.bounds().map(|(lo, hi)| lo.into_iter().zip(hi).collect::<Vec<_>>()), bounds);
-        let boxes = selected.to_selection().unwrap().bind(&extent).unwrap();
+        let boxes = selected.to_blocks_or_points().unwrap().bind(&extent).unwrap();
         let mut found = Vec::new();
         boxes.for_each_run(|run| found.extend(run.offset_in_chunk..run.offset_in_chunk + run.len));
         let strides = row_major_strides(&extent);

@@ -6,7 +6,7 @@ use std::path::Path;
 use h5live_cache::FileStorage;
 use h5live_checker::file::{CheckOptions, FileCheckReport, Finding, check_path_with};
 use h5live_model::{FileOpenState, Leak, LeakLocation, OpenRequest, StoreCheckOptions, StoreCheckReport, StoreFinding};
-use h5live_swmr::locate_superblock;
+use h5live_swmr::locate_and_rebase_superblock;
 
 use crate::error::{Error, Result};
 
@@ -34,7 +34,7 @@ pub fn check(path: &Path, how: &OpenRequest<'_>, what: StoreCheckOptions) -> Res
         ..CheckOptions::default()
     };
     // A file that is none of HDF5 has no structures to check.
-    locate_superblock(&FileStorage::new(File::open(path).map_err(Error::io("open the file"))?))?;
+    locate_and_rebase_superblock(&FileStorage::new(File::open(path).map_err(Error::io("open the file"))?))?;
     let before = is_live(path)?;
     let mut report = check_as(path, CheckOptions { may_be_live: before, ..options })?;
     // Its writer may have come just now.
@@ -57,7 +57,7 @@ fn is_live(path: &Path) -> Result<bool> {
 fn store_report(report: FileCheckReport) -> StoreCheckReport {
     // Only the headers are known to be those of objects.
     let leaks = report.unreachable_header_offsets.iter().map(|offset| Leak {
-        place: LeakLocation::Offset(*offset),
+        place: LeakLocation::ObjectHeaderOffset(*offset),
         kind: None,
         bytes: 0,
     });

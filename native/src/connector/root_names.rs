@@ -67,7 +67,8 @@ impl<'a> FileHead<'a> {
             let next: ContinuationMessage = message.decode(self.widths()).ok()?;
             let bytes = self.bytes_from(next.addr)?.get(..usize::try_from(next.length).ok()?)?;
             let (version, attribute_order_tracked) = (prefix.version, prefix.attribute_order_tracked);
-            let blank = ContinuationChunk { version, attribute_order_tracked, len: next.length, messages: Vec::new() };
+            let blank =
+                ContinuationChunk { version, attribute_order_tracked, chunk_len: next.length, messages: Vec::new() };
             messages.extend(decode_with(blank, bytes, self.widths()).ok()?.messages);
             chunks += 1;
             if chunks > MAX_HEADER_CHUNKS {

@@ -32,7 +32,7 @@ fn every_option_can_be_set_by_its_default_as_text() {
     for setting in Native::default().visible_setting_descriptions() {
         let text = options.get(setting.name).unwrap();
         options.set(setting.name, &text).unwrap();
-        assert!(!setting.help.is_empty() && !setting.form.is_empty(), "{}", setting.name);
+        assert!(!setting.help.is_empty() && !setting.value_form.is_empty(), "{}", setting.name);
     }
     assert_eq!(options, Native::default());
 }

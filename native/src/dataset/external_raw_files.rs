@@ -11,7 +11,7 @@ use h5live_cache::{FileStorage, Storage};
 use h5live_format::messages::ExternalFiles;
 use h5live_format::{LocalHeapData, LocalHeapPrefix};
 use h5live_model::{ExternalPiece, Name};
-use h5live_swmr::{ReplacementLock, locate_superblock};
+use h5live_swmr::{ReplacementLock, locate_and_rebase_superblock};
 
 use crate::header::CachedHeader;
 use crate::{Error, Result};
@@ -162,7 +162,7 @@ impl ExternalRawFiles {
 
 /// Refuses to write elements into an HDF5 file that a process writes, or the one that this session writes.
 fn refuse_live_hdf5(name: &Path, path: &Path, file: &FileStorage) -> Result<()> {
-    match locate_superblock(file) {
+    match locate_and_rebase_superblock(file) {
         Err(h5live_swmr::Error::NotHdf5) => Ok(()),
         _ => match ReplacementLock::acquire_if_exists(path) {
             Err(source) => Err(Error::RawFileIsLiveHdf5 { file: name.to_owned(), source }),

@@ -239,7 +239,7 @@ impl CachedHeader {
         let chunk = ContinuationChunk {
             version,
             attribute_order_tracked: self.prefix.attribute_order_tracked,
-            len: length,
+            chunk_len: length,
             messages,
         };
         let chunk = self.metadata.create(length, chunk)?;
@@ -301,7 +301,7 @@ impl CachedHeader {
                     }
                     first.prefix.version_1_message_count = u16::try_from(first.messages.len()).unwrap_or(u16::MAX);
                 }),
-                HeaderChunk::Next(chunk) => self.metadata.free_structure(chunk.addr(), chunk.read().len),
+                HeaderChunk::Next(chunk) => self.metadata.free_structure(chunk.addr(), chunk.read().chunk_len),
             }
         }
         (self.addr(), self.prefix.first_chunk_len())
@@ -313,7 +313,7 @@ impl CachedHeader {
         for chunk in &self.chunks {
             let (at, len) = match chunk {
                 HeaderChunk::First(chunk) => (chunk.addr(), self.prefix.first_chunk_len()),
-                HeaderChunk::Next(chunk) => (chunk.addr(), chunk.read().len),
+                HeaderChunk::Next(chunk) => (chunk.addr(), chunk.read().chunk_len),
             };
             cache.forget_entry(at);
             cache.space().free_metadata(at, len);

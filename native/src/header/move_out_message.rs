@@ -85,7 +85,7 @@ impl CachedHeader {
         let version = self.prefix.version;
         let len = ContinuationChunk::overhead(version) + (used + room) as u64;
         let attribute_order_tracked = self.prefix.attribute_order_tracked;
-        let chunk = ContinuationChunk { version, attribute_order_tracked, len, messages: moving };
+        let chunk = ContinuationChunk { version, attribute_order_tracked, chunk_len: len, messages: moving };
         let chunk = self.metadata.create(len, chunk)?;
         let continuation = ContinuationMessage { addr: chunk.addr(), length: len };
         let continuation = self.encode_message(&continuation, Default::default())?;
@@ -117,7 +117,7 @@ impl CachedHeader {
 
     fn free_chunk(&self, chunk: HeaderChunk) {
         if let HeaderChunk::Next(chunk) = chunk {
-            let len = chunk.read().len;
+            let len = chunk.read().chunk_len;
             self.metadata.free_structure(chunk.addr(), len);
         }
     }

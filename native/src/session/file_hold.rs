@@ -120,7 +120,7 @@ impl FileHold {
     /// If the system does not release the lock, or has no lock that shows a live writer.
     pub fn adjust_lock_for_readers(&self, has_generations: bool) -> Result<()> {
         match has_generations {
-            true => self.lock.acquire_generation_writer_lock().map_err(Error::io("show readers that they can follow")),
+            true => self.lock.announce_generation_writer().map_err(Error::io("show readers that they can follow")),
             false => self.lock.release_flock_close_if_local().map_err(Error::io("unlock the file")),
         }
     }
@@ -149,7 +149,7 @@ impl FileHold {
             return Ok(());
         }
         let locked = self.lock.try_flock(LockKind::Shared).map_err(Error::io("lock the file"))?;
-        if locked == LockAttempt::Acquired && version >= 3 {
+        if locked == LockAttempt::AcquiredOrOff && version >= 3 {
             self.let_swmr_writers_through();
         }
         Ok(())
@@ -158,7 +158,7 @@ impl FileHold {
     /// Releases the lock that this session holds as a follower when a SWMR writer waits for it.
     pub fn let_swmr_writers_through(&self) {
         if self.lock_yield.get_or_init(|| LockYieldRegistration::new(&self.lock)).is_some() {
-            self.lock.announce_yielding();
+            self.lock.announce_willing_to_yield();
         }
     }
 
@@ -176,9 +176,9 @@ impl FileHold {
     /// # Errors
     /// If it cannot be unlocked.
     pub fn release_file(&self, has_generation_lock: bool) -> Result<()> {
-        self.lock.release_liveness_lock();
+        self.lock.release_liveness_lock_and_close();
         if has_generation_lock {
-            self.lock.release_generation_writer_lock().map_err(Error::io("unlock the file"))?;
+            self.lock.withdraw_generation_writer().map_err(Error::io("unlock the file"))?;
         }
         self.lock.release_flock_and_close().map_err(Error::io("unlock the file"))
     }

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use h5live_cache::{Cache, ReusePolicy, Space};
 use h5live_format::StatusFlags;
-use h5live_swmr::{Error as SwmrError, LockHandle, OtherHandles};
+use h5live_swmr::{Error as SwmrError, LockHandle, OtherHandlePresence};
 
 use crate::open_options::{AllowedReaders, OpenOptions};
 use crate::{Mode, Result};
@@ -107,7 +107,7 @@ impl FollowerPolicy {
         if self.reuse_policy != ReusePolicy::WhenExclusive || !self.may_be_followed() {
             return Ok(());
         }
-        space.begin_min_grace_if_exclusive(false, || lock.is_sole_handle());
+        space.begin_min_grace_if_exclusive(false, || lock.is_writing_handle_sole());
         if self.max_resting_bytes == u64::MAX { Ok(()) } else { self.check_resting(space, lock) }
     }
 
@@ -115,7 +115,7 @@ impl FollowerPolicy {
     fn check_resting(&self, space: &Space, lock: &LockHandle) -> Result<()> {
         let limit = self.max_resting_bytes;
         if space.quarantine_stats().unreachable_bytes > limit {
-            space.begin_min_grace_if_exclusive(true, || lock.is_sole_handle());
+            space.begin_min_grace_if_exclusive(true, || lock.is_writing_handle_sole());
         }
         match space.bytes_awaiting_no_readers() {
             bytes if bytes > limit => {
@@ -127,7 +127,7 @@ impl FollowerPolicy {
 
     /// The session ends. What rests is free if nobody else has the file open.
     pub fn release_quarantined_if_exclusive(&self, space: &Space, lock: &LockHandle) {
-        if self.may_be_followed() && lock.is_sole_handle() {
+        if self.may_be_followed() && lock.is_writing_handle_sole() {
             space.release_all_unreachable();
         }
     }
@@ -135,10 +135,10 @@ impl FollowerPolicy {
 
 /// What becomes of freed space in a session that lets no readers in: others may still have the file open that followed
 /// an earlier session.
-pub(crate) fn reuse_policy_without_followers(others: OtherHandles, was_live: bool) -> ReusePolicy {
+pub(crate) fn reuse_policy_without_followers(others: OtherHandlePresence, was_live: bool) -> ReusePolicy {
     match others {
-        OtherHandles::None => ReusePolicy::AfterFlush,
-        OtherHandles::Unknown if !was_live => ReusePolicy::AfterFlush,
+        OtherHandlePresence::None => ReusePolicy::AfterFlush,
+        OtherHandlePresence::Unknown if !was_live => ReusePolicy::AfterFlush,
         _ => ReusePolicy::WhenExclusive,
     }
 }

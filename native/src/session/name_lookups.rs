@@ -34,7 +34,7 @@ impl NameLookups {
     /// Whether a process writes the file that may change name indexes in place. Other programs cannot reach a storage
     /// that is no file.
     fn is_written_by_others(&self) -> bool {
-        self.is_follower() && self.lock.has_no_h5live_writer()
+        self.is_follower() && self.lock.is_lockable_without_liveness_lock()
     }
 
     /// Looks up a name with `find`.

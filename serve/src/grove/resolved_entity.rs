@@ -37,7 +37,7 @@ impl ResolvedEntity {
 fn leads_nowhere(error: &Error) -> bool {
     match error.kind() {
         ErrorKind::Store(ModelError::NotFound(_) | ModelError::NoObject(_) | ModelError::WrongKind { .. })
-        | ErrorKind::TooManyLinksInPath
+        | ErrorKind::TooManySymbolicLinksInPath
         | ErrorKind::UserDefinedLink(_)
         | ErrorKind::MissingLinkedFile(_)
         | ErrorKind::OtherFile(_) => true,

@@ -155,7 +155,7 @@ impl ChunkReader<'_> {
             match found {
                 Some(found) => {
                     self.check_size(found.chunk.size)?;
-                    scratch.copy_from_slice(found.bytes.get(..end - start).ok_or(ErrorKind::ChunkLength {
+                    scratch.copy_from_slice(found.bytes.get(..end - start).ok_or(ErrorKind::StoredChunkLength {
                         expected: (end - start) as u64,
                         found: found.bytes.len() as u64,
                     })?);
@@ -195,7 +195,7 @@ impl ChunkReader<'_> {
 
     fn check_size(&self, found: u64) -> Result<(), ErrorKind> {
         let expected = self.bytes as u64;
-        if found < expected { Err(ErrorKind::ChunkLength { expected, found }) } else { Ok(()) }
+        if found < expected { Err(ErrorKind::StoredChunkLength { expected, found }) } else { Ok(()) }
     }
 
     fn put_content<S: ElementSink>(

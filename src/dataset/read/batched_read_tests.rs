@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use h5live_model::memory::{MemoryStore, MemoryStoreCapabilities};
+use h5live_model::memory::{MemoryStore, SimulatedChunkCapabilities};
 use h5live_model::{
     ChunkBatch, ChunkCoord, ChunkReadRequest, ChunkReadStrategy, ChunkSink, ChunkStore, ChunkWrite, DatasetSpec,
     Error as ModelError, FileBackedBytes, ObjectId, PartialWrites, Result as ModelResult, Selection,
@@ -96,15 +96,15 @@ impl ChunkStore for RecordingChunkStore {
 
 const GAP: u64 = 4;
 
-fn batched() -> MemoryStoreCapabilities {
-    MemoryStoreCapabilities {
+fn batched() -> SimulatedChunkCapabilities {
+    SimulatedChunkCapabilities {
         reads: ChunkReadStrategy::Batched { in_flight: 3, gap: GAP },
-        ..MemoryStoreCapabilities::default()
+        ..SimulatedChunkCapabilities::default()
     }
 }
 
 /// A table of `u8`, 12 rows of 10, in chunks of 3 by 5. The elements count up.
-fn table(behavior: MemoryStoreCapabilities, deflate: bool) -> (MemoryStore, File, Dataset) {
+fn table(behavior: SimulatedChunkCapabilities, deflate: bool) -> (MemoryStore, File, Dataset) {
     let store = MemoryStore::with_capabilities(behavior);
     let file = File::with_store(Arc::new(store.clone()), "file", File::options()).unwrap();
     let builder = file.new_dataset::<u8>().shape(&[12, 10]).chunk_shape(&[3, 5]).fill(7u8);
@@ -198,8 +198,10 @@ fn those_that_moved_are_asked_for_again() {
 
 #[test]
 fn a_box_is_written_as_it_is() {
-    let behavior =
-        MemoryStoreCapabilities { partial_writes: PartialWrites::ElementBlocks, ..MemoryStoreCapabilities::default() };
+    let behavior = SimulatedChunkCapabilities {
+        partial_writes: PartialWrites::ElementBlocks,
+        ..SimulatedChunkCapabilities::default()
+    };
     let (store, _file, data) = table(behavior, false);
     let (recording, core) = watch(&store, &data);
     let cache = ChunkCache::new(0);
@@ -220,7 +222,7 @@ fn a_box_is_written_as_it_is() {
 
 #[test]
 fn the_runs_of_a_chunk_are_written_by_one_call() {
-    let (store, _file, data) = table(MemoryStoreCapabilities::default(), false);
+    let (store, _file, data) = table(SimulatedChunkCapabilities::default(), false);
     let (recording, core) = watch(&store, &data);
     let cache = ChunkCache::new(0);
     let write = |selection: &Selection, elements: &[u8]| {
@@ -246,7 +248,7 @@ fn the_runs_of_a_chunk_are_written_by_one_call() {
 fn whole_chunks_are_written_by_one_call_where_each_waits_for_a_network() {
     let elements: Vec<u8> = (0..90).collect();
     let selected = Selection::block(&[0, 0], &[9, 10]).bind(&[12, 10]).unwrap();
-    for (behavior, calls) in [(MemoryStoreCapabilities::default(), [1; 6].as_slice()), (batched(), &[6])] {
+    for (behavior, calls) in [(SimulatedChunkCapabilities::default(), [1; 6].as_slice()), (batched(), &[6])] {
         for is_overwritten in [false, true] {
             let (store, _file, data) = table(behavior, false);
             let (recording, core) = watch(&store, &data);
@@ -266,7 +268,7 @@ fn whole_chunks_are_written_by_one_call_where_each_waits_for_a_network() {
 #[test]
 fn staged_chunks_are_written_by_one_call_where_each_waits_for_a_network() {
     let (store, _file, data) =
-        table(MemoryStoreCapabilities { partial_writes: PartialWrites::Whole, ..batched() }, false);
+        table(SimulatedChunkCapabilities { partial_writes: PartialWrites::Whole, ..batched() }, false);
     let (recording, core) = watch(&store, &data);
     let cache = ChunkCache::new(0);
     let column = Selection::block(&[0, 3], &[9, 1]).bind(&[12, 10]).unwrap();
@@ -290,7 +292,7 @@ fn rows_go_down_at_once_to_a_store_that_gathers_them() {
         PartialWrites::ElementBlocks,
         PartialWrites::Whole,
     ] {
-        let store = MemoryStore::with_capabilities(MemoryStoreCapabilities {
+        let store = MemoryStore::with_capabilities(SimulatedChunkCapabilities {
             partial_writes: parts,
             staging: SmallWritesStagedBy::Store,
             ..batched()
@@ -325,9 +327,9 @@ fn rows_go_down_at_once_to_a_store_that_gathers_them() {
 
 #[test]
 fn a_store_that_gathers_is_told_what_is_published_first() {
-    let store = MemoryStore::with_capabilities(MemoryStoreCapabilities {
+    let store = MemoryStore::with_capabilities(SimulatedChunkCapabilities {
         staging: SmallWritesStagedBy::Store,
-        ..MemoryStoreCapabilities::default()
+        ..SimulatedChunkCapabilities::default()
     });
     let file = File::with_store(Arc::new(store.clone()), "file", File::options()).unwrap();
     let make = |name: &str| file.new_dataset::<u8>().unlimited_rows(&[]).create(name).unwrap();

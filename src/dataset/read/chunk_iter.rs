@@ -22,7 +22,7 @@ pub(super) fn block_grid(extent: &[u64], element_bytes: u64) -> Option<ChunkGrid
 
 /// The chunks of a dataset as selections; made by [`Dataset::iter_chunks`](crate::Dataset::iter_chunks).
 #[derive(Debug, Clone, Default)]
-pub struct ChunkIter {
+pub struct ChunkSelectionIter {
     /// Of the dataset (`[rank]`, elements).
     extent: CoreDims,
     /// Of a chunk (`[rank]`, elements).
@@ -33,15 +33,15 @@ pub struct ChunkIter {
     left: u64,
 }
 
-impl ChunkIter {
+impl ChunkSelectionIter {
     pub(super) fn new(grid: &ChunkGrid, extent: &[u64]) -> Self {
         let left = grid.chunk_counts(extent).iter().fold(1u64, |n, count| n.saturating_mul(*count));
         let (extent, sides) = (CoreDims::from_slice(extent), CoreDims::from_slice(grid.chunk_dims()));
-        ChunkIter { start: CoreDims::from_elem(0, extent.len()), extent, sides, left }
+        ChunkSelectionIter { start: CoreDims::from_elem(0, extent.len()), extent, sides, left }
     }
 }
 
-impl Iterator for ChunkIter {
+impl Iterator for ChunkSelectionIter {
     type Item = Selection;
 
     fn next(&mut self) -> Option<Selection> {
@@ -65,7 +65,7 @@ impl Iterator for ChunkIter {
     }
 }
 
-impl FusedIterator for ChunkIter {}
+impl FusedIterator for ChunkSelectionIter {}
 
 #[cfg(test)]
 mod tests {

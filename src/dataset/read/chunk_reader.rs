@@ -305,7 +305,7 @@ impl ChunkReader<'_> {
             if core.filters.is_identity(stored.filter_mask) || view.is_unfiltered_edge(self.grid, coord) {
                 let expected = self.bytes as u64;
                 if stored.size < expected {
-                    return Err(ErrorKind::ChunkLength { expected, found: stored.size }.into());
+                    return Err(ErrorKind::StoredChunkLength { expected, found: stored.size }.into());
                 }
                 return Ok(Some(ChunkContent::Unfiltered(Some(stored), staged)));
             }
@@ -351,7 +351,7 @@ impl ChunkReader<'_> {
         let core = self.reader.core;
         let max_bytes = self.bytes.saturating_mul(2).saturating_add(STORED_CHUNK_SLACK_BYTES);
         let size = usize::try_from(stored.size).ok().filter(|size| *size <= max_bytes);
-        let size = size.ok_or(ErrorKind::ChunkLength { expected: self.bytes as u64, found: stored.size })?;
+        let size = size.ok_or(ErrorKind::StoredChunkLength { expected: self.bytes as u64, found: stored.size })?;
         with_scratch(|scratch| {
             if scratch.len() < size {
                 *scratch = core.max_allocation.zeroed(stored.size)?;

@@ -8,7 +8,7 @@ use h5live_model::{
 };
 use parking_lot::Mutex;
 
-use super::chunk_iter::{ChunkIter, block_grid};
+use super::chunk_iter::{ChunkSelectionIter, block_grid};
 use crate::dataset::Dataset;
 use crate::dataset::error::DatasetError;
 use crate::dims::CoreDims;
@@ -212,7 +212,7 @@ impl Dataset {
     ///
     /// # Errors
     /// As [`Dataset::spec`].
-    pub fn iter_chunks(&self) -> Result<ChunkIter> {
+    pub fn iter_chunks(&self) -> Result<ChunkSelectionIter> {
         self.with_error_path(|| {
             let view = self.core.spec_snapshot()?;
             let extent = CoreDims::from_slice(&view.extent);
@@ -221,7 +221,7 @@ impl Dataset {
                 _ => block_grid(&extent, view.size as u64),
             };
             let grid = grid.filter(|_| view.spec.dataspace != Dataspace::Null);
-            Ok(grid.map_or(ChunkIter::default(), |grid| ChunkIter::new(&grid, &extent)))
+            Ok(grid.map_or(ChunkSelectionIter::default(), |grid| ChunkSelectionIter::new(&grid, &extent)))
         })
     }
 

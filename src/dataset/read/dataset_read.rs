@@ -304,7 +304,8 @@ impl Dataset {
                 return Err(ErrorKind::NotViewable("it has no elements").into());
             };
             let first = ChunkCoord::new(&vec![0; view.extent.len()]);
-            if grid.is_partial(&first, &view.extent) || grid.chunk_element_count() != Some(view.extent.iter().product())
+            if grid.chunk_exceeds_extent(&first, &view.extent)
+                || grid.chunk_element_count() != Some(view.extent.iter().product())
             {
                 return Err(ErrorKind::NotViewable("it is cut into chunks").into());
             }

@@ -234,7 +234,7 @@ impl<T: H5Type> DatasetFollower<T> {
 
     /// Whether a writer may still be at work on the file, or a source, which is what its path leads to.
     fn is_live(&mut self) -> Result<bool> {
-        self.liveness.hold_back_file_change(self.dataset.is_live())
+        self.liveness.defer_file_change_error(self.dataset.is_live())
     }
 
     /// Reads the last row once more, so that the code and data of a read stay in the processor's caches until the next

@@ -25,7 +25,7 @@ mod selection;
 mod unfiltered_read;
 
 pub(crate) use self::chunk_cache::ChunkCache;
-pub use self::chunk_iter::ChunkIter;
+pub use self::chunk_iter::ChunkSelectionIter;
 pub(super) use self::chunk_reader::DatasetReader;
 pub use self::follow::DatasetFollower;
 pub(super) use self::read_state::ReadState;

@@ -116,7 +116,7 @@ impl Dataset {
         }
         let mut live = false;
         self.for_each_source_state(|state| {
-            live |= matches!(state, SourceState::Live | SourceState::InUse);
+            live |= matches!(state, SourceState::Live | SourceState::InExclusiveUse);
             !live
         })?;
         Ok(live)
@@ -144,7 +144,7 @@ impl Dataset {
         for source in sources {
             for (n, (file, path)) in numbered_sources(source).enumerate() {
                 let (state, is_there) = self.source_state(&file, &path)?;
-                let counts = n == 0 || is_there || state == SourceState::InUse;
+                let counts = n == 0 || is_there || state == SourceState::InExclusiveUse;
                 if counts && !each(state) {
                     return Ok(());
                 }
@@ -161,12 +161,12 @@ impl Dataset {
         let other = match self.open_source_file(file, OpenFor::ReadSource) {
             Ok(Some(other)) => other,
             Ok(None) => return Ok((SourceState::Missing, false)),
-            Err(ErrorKind::OtherFile(error)) if error.is_in_use() => return Ok((SourceState::InUse, false)),
+            Err(ErrorKind::OtherFile(error)) if error.is_in_use() => return Ok((SourceState::InExclusiveUse, false)),
             Err(_) => return Ok((SourceState::Unreadable, false)),
         };
         match path.as_str().map(|path| other.dataset(path)) {
             Some(Ok(dataset)) if dataset.is_live()? => Ok((SourceState::Live, true)),
-            Some(Ok(_)) => Ok((SourceState::Closed, true)),
+            Some(Ok(_)) => Ok((SourceState::AtRest, true)),
             // It may come yet.
             _ if other.is_live()? => Ok((SourceState::Live, false)),
             Some(Err(error)) if !leads_to_nothing(&error) => Ok((SourceState::Unreadable, false)),

@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 
-use crate::MAX_LINKS_PER_PATH;
+use crate::MAX_SYMBOLIC_LINKS_PER_PATH;
 use crate::error::ErrorKind;
 
 thread_local! {
@@ -16,7 +16,7 @@ pub(super) struct VirtualDepthGuard;
 impl VirtualDepthGuard {
     pub(super) fn enter() -> Result<VirtualDepthGuard, ErrorKind> {
         let depth = DEPTH.get();
-        if depth == MAX_LINKS_PER_PATH {
+        if depth == MAX_SYMBOLIC_LINKS_PER_PATH {
             return Err(ErrorKind::TooManyVirtualLayers);
         }
         DEPTH.set(depth + 1);

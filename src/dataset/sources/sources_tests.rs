@@ -136,8 +136,8 @@ fn links_and_pieces_lead_to_other_files() {
 
 #[test]
 fn states_of_sources_are_shown_in_the_words_of_ls() {
-    use crate::SourceState::{Closed, InUse, Live, Missing, Unreadable};
-    let shown = [Closed, Live, InUse, Missing, Unreadable].map(|state| state.to_string());
+    use crate::SourceState::{AtRest, InExclusiveUse, Live, Missing, Unreadable};
+    let shown = [AtRest, Live, InExclusiveUse, Missing, Unreadable].map(|state| state.to_string());
     assert_eq!(shown, ["closed", "being written", "in use", "missing", "unreadable"]);
 }
 

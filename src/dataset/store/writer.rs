@@ -95,7 +95,7 @@ impl<'a> DatasetWriter<'a> {
     /// be decoded again.
     fn drop_stored_chunks(&self, stage: &mut StagedData, grid: &ChunkGrid) {
         let max_bytes = self.core.stage.allowed_bytes() / 2;
-        stage.drop_stored_chunks(|coord| grid.is_partial(coord, &self.view.extent), max_bytes);
+        stage.drop_stored_chunks(|coord| grid.chunk_exceeds_extent(coord, &self.view.extent), max_bytes);
     }
 
     /// Stores the staged chunks that `which` picks.

@@ -41,11 +41,13 @@ pub(super) fn resize_extent(writer: &mut DatasetWriter<'_>, dims: &[u64]) -> Res
     let counts = grid.chunk_counts(dims);
     let (mut changed, mut left_out) = (Vec::new(), Vec::new());
     writer.core.chunks.for_each_chunk(&mut |stored| {
-        if grid.is_partial(&stored.coord, dims) {
+        if grid.chunk_exceeds_extent(&stored.coord, dims) {
             left_out.push(stored.coord.clone());
         }
         let inside = stored.coord.scaled().iter().zip(&counts).all(|(at, n)| at < n);
-        if inside && (grid.is_partial(&stored.coord, dims) || writer.view.is_unfiltered_edge(&grid, &stored.coord)) {
+        if inside
+            && (grid.chunk_exceeds_extent(&stored.coord, dims) || writer.view.is_unfiltered_edge(&grid, &stored.coord))
+        {
             changed.push(stored.coord);
         }
         true
@@ -103,7 +105,7 @@ pub(super) fn restage_edges(writer: &DatasetWriter<'_>, dims: &[u64]) -> Result<
     let Some((grid, bytes)) = writer.view.grid()? else { return Ok(()) };
     let mut promoted = Vec::new();
     writer.core.chunks.for_each_chunk(&mut |stored| {
-        if writer.view.is_unfiltered_edge(&grid, &stored.coord) && !grid.is_partial(&stored.coord, dims) {
+        if writer.view.is_unfiltered_edge(&grid, &stored.coord) && !grid.chunk_exceeds_extent(&stored.coord, dims) {
             promoted.push(stored.coord);
         }
         true

@@ -9,7 +9,7 @@ use h5live_model::{
 };
 
 use crate::dataset::HsdsDataset;
-use crate::engine::{CLAIM_FILE, ListedObject, ObjectEngine};
+use crate::engine::{BUCKET_CLAIM_FILE, ListedObject, ObjectEngine};
 use crate::layout::{EntryQuery, LayoutError, ObjectDocument, SUMMARY_FILES, ShardId, chunk_of_key_suffix, kind};
 use crate::linked_hdf5_chunks::LinkedHdf5Chunks;
 use crate::session::HsdsSession;
@@ -152,7 +152,7 @@ impl CheckedDomain<'_> {
         }
         let prefix = self.session.domain.key_prefix_without_slash();
         let rest = key.strip_prefix(&prefix).and_then(|rest| rest.strip_prefix('/')).unwrap_or_default();
-        if SUMMARY_FILES.contains(&rest) || rest == CLAIM_FILE {
+        if SUMMARY_FILES.contains(&rest) || rest == BUCKET_CLAIM_FILE {
             self.report.metadata_bytes += bytes;
             return;
         }

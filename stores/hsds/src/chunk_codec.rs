@@ -74,17 +74,17 @@ impl ChunkCodec {
     ///
     /// # Errors
     /// [`ModelError::Invalid`] if they have no room.
-    pub fn compress(&self, stored: Vec<u8>) -> Result<Vec<u8>> {
+    pub fn compress(&self, stored_elements: Vec<u8>) -> Result<Vec<u8>> {
         let too_long = || ModelError::Invalid("a chunk has less than 2 GiB in this store".to_owned());
         let shuffled = match (self.encoding.is_bit_shuffled(), self.element_codec.stored_element_size()) {
             (true, Some(element)) => {
                 let filter = ChunkEncoding::bit_shuffle_lz4_filter(element as u32);
-                let (bytes, mask) = self.filter_engine.filter(&[filter], &stored).map_err(|_| {
+                let (bytes, mask) = self.filter_engine.filter(&[filter], &stored_elements).map_err(|_| {
                     ModelError::Unsupported("writing chunks that go through bitshuffle, without that filter")
                 })?;
                 if mask == 0 { bytes } else { return Err(ModelError::Unsupported("chunks that bitshuffle refuses")) }
             }
-            _ => stored,
+            _ => stored_elements,
         };
         let bytes = u32::try_from(shuffled.len()).map_err(|_| too_long())?;
         let Some(filter) = self.encoding.blosc_frame_filter(bytes) else { return Ok(shuffled) };
@@ -99,13 +99,24 @@ impl ChunkCodec {
     ///
     /// # Errors
     /// [`HsdsError::DamagedChunk`], [`ModelError::Allocation`].
-    pub fn to_model_elements(&self, key: &str, stored: &[u8], holder_id_and_version: (u32, u32)) -> Result<Vec<u8>> {
+    pub fn to_model_elements(
+        &self,
+        key: &str,
+        stored_elements: &[u8],
+        holder_id_and_version: (u32, u32),
+    ) -> Result<Vec<u8>> {
         if self.element_codec.is_verbatim() {
-            return Ok(stored.to_vec());
+            return Ok(stored_elements.to_vec());
         }
         let mut seam = self.max_allocation.zeroed(self.model_chunk_size())?;
         self.element_codec
-            .unpack(stored, self.chunk_element_count, holder_id_and_version.0, holder_id_and_version.1, &mut seam)
+            .unpack(
+                stored_elements,
+                self.chunk_element_count,
+                holder_id_and_version.0,
+                holder_id_and_version.1,
+                &mut seam,
+            )
             .map_err(|error| damaged(key, error))?;
         Ok(seam)
     }

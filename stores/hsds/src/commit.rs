@@ -388,7 +388,7 @@ impl HsdsSession {
     }
 
     /// Ends a session that was not closed. It leaves what it has committed, and nothing of a domain that it has not.
-    pub fn close_without_commit_on_drop(&self) {
+    pub fn close_without_commit_ignoring_errors(&self) {
         let mut state = self.state.write();
         if self.is_closed.swap(true, Ordering::AcqRel) {
             return;

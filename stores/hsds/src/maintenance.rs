@@ -108,10 +108,10 @@ impl UpkeepTarget {
             UpkeepTarget::Lost(engine, lost) => {
                 let before = bytes_of(&lost);
                 let objects = delete_lost_domains(&*engine, lost)?;
-                engine.remove_unfinished_writes()?;
+                engine.remove_abandoned_writes()?;
                 engine.close()?;
                 let after = before.saturating_sub(objects.iter().map(|leak| leak.bytes).sum());
-                Ok(ReclaimReport { leaks: objects, size_before: before, size_after: after })
+                Ok(ReclaimReport { deleted_leaks: objects, size_before: before, size_after: after })
             }
         }
     }
@@ -161,12 +161,12 @@ fn reclaim_domain(session: &Arc<HsdsSession>) -> Result<ReclaimReport, OpenError
     }
     let all_lost = bytes_of(&lost);
     let deleted = delete_lost_domains(&session.engine, lost)?;
-    session.engine.remove_unfinished_writes()?;
+    session.engine.remove_abandoned_writes()?;
     let left = all_lost.saturating_sub(deleted.iter().map(|leak| leak.bytes).sum());
     let after = diagnosis(session)?.length + left;
     session.close()?;
     Ok(ReclaimReport {
-        leaks: found.leaks.into_iter().chain(deleted).collect(),
+        deleted_leaks: found.leaks.into_iter().chain(deleted).collect(),
         size_before: before,
         size_after: after,
     })

@@ -259,6 +259,6 @@ impl HsdsSession {
 
 impl Drop for HsdsSession {
     fn drop(&mut self) {
-        self.close_without_commit_on_drop();
+        self.close_without_commit_ignoring_errors();
     }
 }

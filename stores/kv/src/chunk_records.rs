@@ -11,7 +11,7 @@ use h5live_model::{
     StoreError, StoreErrorKind,
 };
 
-use crate::contiguous_cut::ContiguousChunking;
+use crate::contiguous_cut::LargeContiguousChunking;
 use crate::engine::{KeySpan, ViewWithEdits};
 use crate::error::damaged_object_error;
 use crate::layout::{CHUNK_PIECE_BYTES, EngineKey, RecordKey, key};
@@ -28,7 +28,7 @@ const LISTED_CHUNKS: usize = 1024;
 pub struct ChunkRecordLayout {
     grid: Option<ChunkGrid>,
     /// How the one chunk of a large contiguous dataset is cut.
-    cut: Option<ContiguousChunking>,
+    cut: Option<LargeContiguousChunking>,
     /// Whether chunks have passed filters.
     pub is_filtered: bool,
     /// Bytes of a decoded chunk.
@@ -63,7 +63,7 @@ impl ChunkRecordLayout {
     /// That of a dataset.
     pub fn of(spec: &DatasetSpec) -> Self {
         let bytes = spec.chunk_bytes_or_total().unwrap_or_default();
-        let cut = ContiguousChunking::of(spec);
+        let cut = LargeContiguousChunking::of(spec);
         ChunkRecordLayout {
             grid: spec.grid_or_single_chunk(),
             cut,
@@ -94,7 +94,7 @@ impl ChunkRecordLayout {
     /// Whether a chunk of a dataset with filters is stored without them, because it reaches over the extent.
     pub fn is_unfiltered_edge(&self, spec: &DatasetSpec, coord: &ChunkCoord) -> bool {
         let grid = self.grid.as_ref().filter(|_| self.is_filtered && spec.unfiltered_partial_chunks);
-        grid.is_some_and(|grid| grid.is_partial(coord, spec.dataspace.dims()))
+        grid.is_some_and(|grid| grid.chunk_exceeds_extent(coord, spec.dataspace.dims()))
     }
 
     fn filtered_key(&self, dataset: ObjectId, coord: &ChunkCoord) -> EngineKey {
@@ -168,18 +168,18 @@ pub fn put_filtered_chunk(
     id: ObjectId,
     spec: &DatasetSpec,
     coord: &ChunkCoord,
-    mask: u32,
+    filter_mask: u32,
     bytes: &[u8],
 ) {
     let key = ChunkRecordLayout::of(spec).filtered_key(id, coord);
-    state.put_concatenated(&key, &[&mask.to_le_bytes(), bytes]);
+    state.put_concatenated(&key, &[&filter_mask.to_le_bytes(), bytes]);
 }
 
 /// Overwrites a part of a chunk without filters, from `at` on (bytes).
 ///
 /// # Errors
 /// [`ModelError::Store`] if what is there cannot be read.
-pub fn overwrite_chunk_range(
+pub fn put_unfiltered_chunk_range(
     state: &mut KvState,
     id: ObjectId,
     spec: &DatasetSpec,

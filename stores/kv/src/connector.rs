@@ -18,7 +18,7 @@ use crate::store::KvStore;
 
 /// Opens key-value stores in folders: `kv:run`.
 #[derive(Debug, Clone, Default)]
-pub struct KvConnector;
+pub struct LmdbConnector;
 
 /// The folder of a store.
 ///
@@ -30,7 +30,7 @@ pub(crate) fn folder(at: &Location) -> Result<PathBuf, OpenError> {
     url.hier_part_as_path()?.ok_or_else(missing)
 }
 
-impl KvConnector {
+impl LmdbConnector {
     /// The folder of the store at a location.
     ///
     /// # Errors
@@ -58,7 +58,7 @@ impl KvConnector {
     /// # Errors
     /// As [`Connector::open`].
     pub(crate) fn open_session(at: &Location, how: &OpenRequest<'_>) -> Result<KvSession, OpenError> {
-        KvConnector::session_on(KvConnector::open_engine(at, how)?, at, how)
+        LmdbConnector::session_on(LmdbConnector::open_engine(at, how)?, at, how)
     }
 
     /// A session on an engine that is open.
@@ -80,7 +80,7 @@ impl KvConnector {
     }
 }
 
-impl Connector for KvConnector {
+impl Connector for LmdbConnector {
     fn name(&self) -> &'static str {
         CONNECTOR
     }
@@ -102,7 +102,7 @@ impl Connector for KvConnector {
     }
 
     fn open(&self, at: &Location, how: &OpenRequest<'_>) -> Result<Arc<dyn Store>, OpenError> {
-        Ok(Arc::new(KvStore::new(KvConnector::open_session(at, how)?)))
+        Ok(Arc::new(KvStore::new(LmdbConnector::open_session(at, how)?)))
     }
 
     /// Beside the store that names it, as native files have it. A folder is taken for a store of this kind.

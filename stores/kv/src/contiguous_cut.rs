@@ -7,7 +7,7 @@ use crate::layout::chunk_dims_if_large_contiguous;
 /// The cut of a contiguous dataset. A chunk spans whole rows of the dimensions behind the one that is cut, and one index
 /// of those before it; so it is a run of bytes itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ContiguousChunking {
+pub struct LargeContiguousChunking {
     /// The dimensions before the one that is cut (elements).
     before: Vec<u64>,
     /// The number of dimensions behind it.
@@ -20,7 +20,7 @@ pub struct ContiguousChunking {
     row: u64,
 }
 
-impl ContiguousChunking {
+impl LargeContiguousChunking {
     /// That of a dataset; `None` if it is not cut.
     pub fn of(spec: &DatasetSpec) -> Option<Self> {
         let (chunk, dims) = (chunk_dims_if_large_contiguous(spec)?, spec.dataspace.dims());
@@ -29,7 +29,7 @@ impl ContiguousChunking {
         let (dim, behind) = rest.split_first()?;
         let inner: u64 = behind.iter().product::<u64>() * u64::from(spec.datatype.size());
         let side = *chunk.get(cut)?;
-        Some(ContiguousChunking {
+        Some(LargeContiguousChunking {
             before: before.to_vec(),
             behind: behind.len(),
             side,
@@ -47,10 +47,10 @@ impl ContiguousChunking {
         index.checked_mul(self.row)?.checked_add(in_row)
     }
 
-    /// The chunk that has the byte at `position` of the dataset: its first element (`[rank]`), where in it the byte is,
+    /// The chunk that has the byte at `byte_offset` of the dataset: its first element (`[rank]`), where in it the byte is,
     /// and how many bytes from there on are in the same chunk.
-    pub fn chunk_offset_and_bytes_left(&self, position: u64) -> (Vec<u64>, u64, u64) {
-        let (mut outer, in_row) = (position / self.row, position % self.row);
+    pub fn chunk_offset_and_bytes_left(&self, byte_offset: u64) -> (Vec<u64>, u64, u64) {
+        let (mut outer, in_row) = (byte_offset / self.row, byte_offset % self.row);
         let (number, within) = (in_row / self.chunk, in_row % self.chunk);
         let mut start = vec![0; self.before.len()];
         for (at, dim) in start.iter_mut().zip(&self.before).rev() {

@@ -162,7 +162,7 @@ impl KvDataset {
                 }
             }
             ChunkWrite::ByteRange { coord, at, bytes, .. } => {
-                chunk_records::overwrite_chunk_range(state, self.id, spec, (coord, at), bytes)?;
+                chunk_records::put_unfiltered_chunk_range(state, self.id, spec, (coord, at), bytes)?;
             }
             ChunkWrite::Block { .. } => {}
         }

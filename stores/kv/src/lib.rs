@@ -53,7 +53,7 @@ mod watch;
 
 pub use check::{ChunkFault, CreationOrderFault, KvFault, check_container};
 #[cfg(feature = "lmdb")]
-pub use connector::KvConnector;
+pub use connector::LmdbConnector;
 pub use engine::SyncPolicy;
 #[cfg(feature = "lmdb")]
 pub use engine::{DurableState, LmdbReaderEntry, LmdbStat, WriterLock};

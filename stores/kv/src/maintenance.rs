@@ -9,7 +9,7 @@ use h5live_model::{
 };
 
 use crate::check::check_container;
-use crate::connector::{KvConnector, folder};
+use crate::connector::{LmdbConnector, folder};
 use crate::engine::{Engine, EngineError, LmdbEngine};
 use crate::error::KvError;
 use crate::layout::{BlobId, key};
@@ -53,7 +53,7 @@ fn delete_leaks(state: &mut KvState, leaks: &[Leak], cleanup: &DeletionContext) 
     release_references(state, held, cleanup)
 }
 
-impl Maintenance for KvConnector {
+impl Maintenance for LmdbConnector {
     fn diagnose(&self, at: &Location) -> std::result::Result<FileDiagnosis, OpenError> {
         diagnose(&folder(at)?).map_err(OpenError::Store)
     }
@@ -63,7 +63,7 @@ impl Maintenance for KvConnector {
         // Nothing else is left behind by a writer that died. Of a store that cannot be opened it is not said that it is sound.
         let mode = if before.open_state == FileOpenState::Closed { Mode::Read } else { Mode::Write };
         let request = OpenRequest { mode, filter_engine: how.filter_engine.clone(), ..*how };
-        KvConnector::open_session(at, &request)?.close().map_err(OpenError::Store)?;
+        LmdbConnector::open_session(at, &request)?.close().map_err(OpenError::Store)?;
         Ok(RepairReport { before, after: self.diagnose(at)?, unrepaired: Vec::new() })
     }
 
@@ -77,7 +77,7 @@ impl Maintenance for KvConnector {
         let mut objects = Vec::new();
         loop {
             // From the check to the commit, nobody else writes.
-            let engine = KvConnector::open_engine(at, &request)?;
+            let engine = LmdbConnector::open_engine(at, &request)?;
             let found = check_container(&engine, StoreCheckOptions::default(), &*how.filter_engine, how.max_allocation);
             let found = found.map_err(OpenError::Store)?;
             if let Some(first) = found.findings.first() {
@@ -87,12 +87,12 @@ impl Maintenance for KvConnector {
             if found.leaks.is_empty() {
                 engine.close().map_err(|error| OpenError::Store(error.into()))?;
                 return Ok(ReclaimReport {
-                    leaks: objects,
+                    deleted_leaks: objects,
                     size_before: before,
                     size_after: self.diagnose(at)?.length,
                 });
             }
-            let session = KvConnector::session_on(engine, at, &request)?;
+            let session = LmdbConnector::session_on(engine, at, &request)?;
             let deleted = session.change(|state| delete_leaks(state, &found.leaks, &session.deletion_context));
             deleted.and_then(|()| session.close()).map_err(OpenError::Store)?;
             objects.extend(found.leaks);
@@ -106,7 +106,7 @@ impl Maintenance for KvConnector {
         what: &StoreCheckOptions,
     ) -> std::result::Result<StoreCheckReport, OpenError> {
         let request = OpenRequest { mode: Mode::Read, filter_engine: how.filter_engine.clone(), ..*how };
-        let engine = KvConnector::open_engine(at, &request)?;
+        let engine = LmdbConnector::open_engine(at, &request)?;
         let report = check_container(&engine, *what, &*how.filter_engine, how.max_allocation);
         let mut report = report.map_err(OpenError::Store)?;
         match engine.inner().check_pages() {

@@ -35,7 +35,7 @@ impl CachedMapSpec {
         // What makes keys sort are a few bytes more.
         engine_key.reserve(self.prefix.as_bytes().len() + key.bytes_or_empty().len() + 8);
         engine_key.extend_from_slice(self.prefix.as_bytes());
-        self.key_codec.encode(key, engine_key)
+        self.key_codec.append_encoded(key, engine_key)
     }
 
     /// The key of one of its records. `into` holds its bytes.

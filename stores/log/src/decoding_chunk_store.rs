@@ -59,7 +59,7 @@ impl DecodingChunkStore {
         let mut bytes = limit.zeroed(stored.size)?;
         self.inner.read(&stored, 0, &mut bytes)?;
         let grid = spec.grid_or_single_chunk().ok_or_else(missing)?;
-        let is_bare = spec.unfiltered_partial_chunks && grid.is_partial(coord, spec.dataspace.dims());
+        let is_bare = spec.unfiltered_partial_chunks && grid.chunk_exceeds_extent(coord, spec.dataspace.dims());
         if !is_bare {
             let failed = |source| LogError::DecodeUnloggedChunk { chunk: coord.to_string(), source };
             bytes =

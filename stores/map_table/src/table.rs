@@ -140,7 +140,7 @@ impl MapTable {
             let change = self.row_layout.decode_change(row, at)?;
             let key = if change.has_null_string_key { MapKey::Null } else { MapKey::Bytes(key) };
             ordered.clear();
-            let encoded = self.spec.check_key(key).and_then(|()| self.key_codec.encode(key, &mut ordered));
+            let encoded = self.spec.check_key(key).and_then(|()| self.key_codec.append_encoded(key, &mut ordered));
             encoded.map_err(|_| MapTableError::InvalidRow { row: at, rule: "has no key of the map's type" })?;
             each(OrderedKey::from_slice(&ordered), change.is_put.then_some(at));
             Ok(())
@@ -198,7 +198,7 @@ impl MapTable {
                 self.spec.check_value(value)?;
             }
             let mut ordered = Vec::new();
-            self.key_codec.encode(edit.key(), &mut ordered)?;
+            self.key_codec.append_encoded(edit.key(), &mut ordered)?;
             keys.push(OrderedKey::from_slice(&ordered));
         }
         let state = &mut *self.state.write();

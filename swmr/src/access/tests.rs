@@ -71,7 +71,7 @@ fn a_swmr_reader_waits_for_a_writer_that_is_long_in_beginning() {
     fs::write(&path, bytes(StatusFlags::CLEAR, 300)).unwrap();
     let reading = access(Mode::SwmrRead);
     let writer = reading.lock_handle(&path).unwrap();
-    assert_eq!(writer.try_flock(LockKind::Exclusive).unwrap(), LockAttempt::Acquired);
+    assert_eq!(writer.try_flock(LockKind::Exclusive).unwrap(), LockAttempt::AcquiredOrOff);
     thread::scope(|scope| {
         let reader = scope.spawn(|| reading.open_for_reading(&path).map(drop));
         // The disk keeps it busy.
@@ -85,7 +85,7 @@ fn a_swmr_reader_waits_for_a_writer_that_is_long_in_beginning() {
 fn reader_process(path: &Path, lock: &LockHandle) -> std::process::Child {
     let mut reader = Command::new("flock");
     let child = reader.arg("--shared").arg(path).arg("cat").stdin(Stdio::piped()).spawn().unwrap();
-    while lock.try_flock(LockKind::Exclusive).unwrap() == LockAttempt::Acquired {
+    while lock.try_flock(LockKind::Exclusive).unwrap() == LockAttempt::AcquiredOrOff {
         lock.release_flock().unwrap();
         thread::yield_now();
     }
@@ -159,7 +159,7 @@ fn followers_that_stay_let_a_swmr_writer_through_and_nobody_else() {
         let lock = Arc::new(access(Mode::SwmrRead).open_for_reading(&path).unwrap().1);
         let lets_through = LockYieldRegistration::new(&lock);
         if lets_through.is_some() {
-            lock.announce_yielding();
+            lock.announce_willing_to_yield();
         }
         (lets_through, lock)
     };

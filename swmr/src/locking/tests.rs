@@ -11,13 +11,13 @@ fn an_exclusive_lock_keeps_out_every_other() {
     let file = file();
     let first = LockHandle::open(file.path(), LockPolicy::On).unwrap();
     let second = LockHandle::open(file.path(), LockPolicy::On).unwrap();
-    assert_eq!(first.try_flock(LockKind::Exclusive).unwrap(), LockAttempt::Acquired);
+    assert_eq!(first.try_flock(LockKind::Exclusive).unwrap(), LockAttempt::AcquiredOrOff);
     assert_eq!(second.try_flock(LockKind::Shared).unwrap(), LockAttempt::Conflict);
     first.try_flock(LockKind::Shared).unwrap();
-    assert_eq!(second.try_flock(LockKind::Shared).unwrap(), LockAttempt::Acquired);
+    assert_eq!(second.try_flock(LockKind::Shared).unwrap(), LockAttempt::AcquiredOrOff);
     assert_eq!(second.try_flock(LockKind::Exclusive).unwrap(), LockAttempt::Conflict);
     first.release_flock().unwrap();
-    assert_eq!(second.try_flock(LockKind::Exclusive).unwrap(), LockAttempt::Acquired);
+    assert_eq!(second.try_flock(LockKind::Exclusive).unwrap(), LockAttempt::AcquiredOrOff);
 }
 
 #[test]
@@ -55,15 +55,15 @@ fn what_other_threads_start_is_no_writer_and_holds_no_lock() {
         let wrong = (0..300).find_map(|_| {
             std::fs::write(&path, "written, and closed").unwrap();
             let lock = LockHandle::open(&path, LockPolicy::On).unwrap();
-            assert_eq!(lock.try_flock(LockKind::Exclusive).unwrap(), LockAttempt::Acquired);
+            assert_eq!(lock.try_flock(LockKind::Exclusive).unwrap(), LockAttempt::AcquiredOrOff);
             drop(lock);
             let lock = LockHandle::open(&path, LockPolicy::On).unwrap();
-            let is_free = lock.try_flock(LockKind::Exclusive).unwrap() == LockAttempt::Acquired;
+            let is_free = lock.try_flock(LockKind::Exclusive).unwrap() == LockAttempt::AcquiredOrOff;
             let found = lock.find_writer();
             lock.acquire_liveness_lock(&File::options().write(true).open(&path).unwrap()).unwrap();
-            lock.release_liveness_lock();
+            lock.release_liveness_lock_and_close();
             let is_right = is_free
-                && lock.has_no_h5live_writer()
+                && lock.is_lockable_without_liveness_lock()
                 && matches!(found, WriterPresence::None | WriterPresence::Unknown);
             (!is_right).then_some((found, is_free))
         });
@@ -149,11 +149,11 @@ fn a_lock_that_another_thread_releases_is_held_whenever_the_handle_says_so() {
         for _ in 0..ROUNDS {
             both.wait();
             lock.try_flock(LockKind::Shared).unwrap();
-            lock.announce_yielding();
+            lock.announce_willing_to_yield();
             both.wait();
-            let is_free = other.try_flock(LockKind::Exclusive).unwrap() == LockAttempt::Acquired;
+            let is_free = other.try_flock(LockKind::Exclusive).unwrap() == LockAttempt::AcquiredOrOff;
             // What is not held is not released on request either.
-            wrong += u32::from(lock.holds_flock() == is_free || is_free && other.has_yielding_readers());
+            wrong += u32::from(lock.holds_flock() == is_free || is_free && other.has_readers_willing_to_yield());
             other.release_flock().unwrap();
             lock.release_flock().unwrap();
         }

@@ -43,7 +43,7 @@ impl RetryableError for TestError {
         true
     }
 
-    fn after_attempts(self, attempts: u32) -> Self {
+    fn into_torn_after_attempts(self, attempts: u32) -> Self {
         TestError::Exhausted { attempts }
     }
 }

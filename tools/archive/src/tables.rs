@@ -3,8 +3,8 @@
 use h5live::archive::NameIndex;
 use h5live::archive::layout::{
     ARCHIVE_TABLE, ArchiveRow, DIGEST_ALGORITHM_ATTRIBUTE, ENTRY_TABLE, EntryRow, HEADERS_AND_PADDING,
-    IMPORTING_ATTRIBUTE, INDEXED_ENTRY_COUNT_ATTRIBUTE, LAYOUT_ATTRIBUTE, NAME_INDEX, NO_SAMPLE, PATH_AND_LINK_TARGET,
-    SAMPLE_DIGEST, SPARSE_SEGMENT_TABLE, TABLE_GROUP, TABLE_VERSION, VERSION_ATTRIBUTE,
+    IMPORT_STATE_ATTRIBUTE, INDEXED_ENTRY_COUNT_ATTRIBUTE, LAYOUT_ATTRIBUTE, NAME_INDEX, NO_SAMPLE,
+    PATH_AND_LINK_TARGET, SAMPLE_DIGEST, SPARSE_SEGMENT_TABLE, TABLE_GROUP, TABLE_VERSION, VERSION_ATTRIBUTE,
 };
 use h5live::{Dataset, File, H5Type};
 
@@ -72,7 +72,7 @@ impl ImportState {
     /// # Errors
     /// [`Error::File`].
     pub fn of(file: &File) -> Result<Self> {
-        Ok(match file.group(TABLE_GROUP)?.attribute(IMPORTING_ATTRIBUTE)?.read_scalar::<u8>()? {
+        Ok(match file.group(TABLE_GROUP)?.attribute(IMPORT_STATE_ATTRIBUTE)?.read_scalar::<u8>()? {
             0 => ImportState::Done,
             2 => ImportState::AddingArchiveRow,
             _ => ImportState::AddingEntries,
@@ -136,7 +136,7 @@ impl ImportTablesWriter {
         };
         group.set_attribute(VERSION_ATTRIBUTE, &TABLE_VERSION)?;
         group.set_attribute(LAYOUT_ATTRIBUTE, layout)?;
-        group.set_attribute(IMPORTING_ATTRIBUTE, &(ImportState::AddingEntries as u8))?;
+        group.set_attribute(IMPORT_STATE_ATTRIBUTE, &(ImportState::AddingEntries as u8))?;
         let rows = |datatype: h5live::Datatype, row: &[u64], chunk: u64| {
             let chunk_shape = [&[chunk], row].concat();
             file.root().new_dataset_with_type(datatype).unlimited_rows(row).chunk_shape(&chunk_shape)
@@ -348,7 +348,7 @@ impl ImportTablesWriter {
     /// # Errors
     /// [`Error::File`].
     pub fn write_state_and_flush(&self, state: ImportState) -> Result<()> {
-        self.file.group(TABLE_GROUP)?.set_attribute(IMPORTING_ATTRIBUTE, &(state as u8))?;
+        self.file.group(TABLE_GROUP)?.set_attribute(IMPORT_STATE_ATTRIBUTE, &(state as u8))?;
         Ok(self.file.flush()?)
     }
 

@@ -14,6 +14,6 @@ pub struct ConversionArgs {
 impl ConversionArgs {
     /// The rule for values that a type does not have.
     pub fn conversion(self) -> ConversionPolicy {
-        if self.is_lossy { ConversionPolicy::Lossy } else { ConversionPolicy::Exact }
+        if self.is_lossy { ConversionPolicy::Lossy } else { ConversionPolicy::Checked }
     }
 }

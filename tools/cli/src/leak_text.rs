@@ -27,7 +27,7 @@ pub fn text(leak: &Leak) -> String {
 /// The same, as members of an object.
 pub fn add_json(line: &mut Value, leak: &Leak) {
     let (name, place) = match leak.place {
-        LeakLocation::Offset(offset) => ("offset", json!(offset)),
+        LeakLocation::ObjectHeaderOffset(offset) => ("offset", json!(offset)),
         LeakLocation::Object(id) => ("object", json!(id.to_string())),
         place => ("place", json!(place.to_string())),
     };

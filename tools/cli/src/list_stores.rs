@@ -120,11 +120,11 @@ fn as_text(connector: &dyn Connector, opens_paths: bool) -> String {
 }
 
 fn setting_as_text(setting: &SettingDescription, default: &str) -> String {
-    format!("\n    {}={}  (default: {default})\n        {}", setting.name, setting.form, setting.help)
+    format!("\n    {}={}  (default: {default})\n        {}", setting.name, setting.value_form, setting.help)
 }
 
 fn setting_as_json(setting: &SettingDescription, default: Option<String>) -> Json {
-    json!({ "name": setting.name, "form": setting.form, "default": default, "help": setting.help })
+    json!({ "name": setting.name, "form": setting.value_form, "default": default, "help": setting.help })
 }
 
 fn as_json(connector: &dyn Connector, opens_paths: bool) -> Json {

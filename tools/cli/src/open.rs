@@ -179,10 +179,10 @@ pub fn remote_file_and_options(location: &Location) -> Result<Option<(h5live_rem
 #[cfg(feature = "kv")]
 pub fn folder_of_key_value_store(location: &Location) -> Result<Option<PathBuf>> {
     let at = resolve(location)?;
-    if at.connector().name() != h5live_kv::KvConnector.name() {
+    if at.connector().name() != h5live_kv::LmdbConnector.name() {
         return Ok(None);
     }
-    let folder = h5live_kv::KvConnector::folder(at.location());
+    let folder = h5live_kv::LmdbConnector::folder(at.location());
     folder.map(Some).map_err(|source| Error::OpenFailed { location: location.to_string(), source: Box::new(source) })
 }
 
@@ -196,7 +196,7 @@ pub fn key_value_location_of_folder(folder: &Path) -> Result<Location> {
         path: folder.to_owned(),
         source: std::io::Error::new(std::io::ErrorKind::InvalidInput, "its name is not UTF-8"),
     })?;
-    Ok(h5live::model::Url::literal(h5live_kv::KvConnector.name(), text).into())
+    Ok(h5live::model::Url::literal(h5live_kv::LmdbConnector.name(), text).into())
 }
 
 #[cfg(feature = "hsds")]
@@ -247,7 +247,7 @@ pub fn with_key_value_location<T>(
     read: impl FnOnce(&Location) -> Result<T, h5live::OpenError>,
 ) -> Result<T> {
     let at = resolve(location)?;
-    let read = match at.connector().name() == h5live_kv::KvConnector.name() {
+    let read = match at.connector().name() == h5live_kv::LmdbConnector.name() {
         true => read(at.location()),
         false => {
             Err(h5live::OpenError::InvalidLocation("this command needs a key-value store: kv:run is one".to_owned()))

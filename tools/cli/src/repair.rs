@@ -88,7 +88,7 @@ impl RepairCommand {
     /// Deletes the objects to which no path leads, and says which.
     fn reclaim(&self, out: &mut StdoutWriter, location: &Location) -> Result<()> {
         let done = open::command_line_options().repair_and_reclaim_unreachable(location)?;
-        for leak in &done.leaks {
+        for leak in &done.deleted_leaks {
             if self.json {
                 let mut line = json!({ "file": location.to_string(), "is": "reclaimed" });
                 leak_text::add_json(&mut line, leak);
@@ -97,10 +97,10 @@ impl RepairCommand {
                 out.line(format_args!("{location}: reclaimed: {}", leak_text::text(leak)))?;
             }
         }
-        let bytes: u64 = done.leaks.iter().map(|object| object.bytes).sum();
+        let bytes: u64 = done.deleted_leaks.iter().map(|object| object.bytes).sum();
         if !self.json {
             let shorter = done.size_before.saturating_sub(done.size_after);
-            let objects = counted(done.leaks.len(), "object");
+            let objects = counted(done.deleted_leaks.len(), "object");
             let (bytes, shorter) = (counted(bytes, "byte"), counted(shorter, "byte"));
             out.line(format_args!("{location}: {objects} reclaimed, {bytes}; the file is {shorter} shorter"))?;
         }

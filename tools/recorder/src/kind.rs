@@ -248,7 +248,7 @@ impl ColumnKind {
         };
         let not_a = || CellError::NotOfKind { text: text.to_owned(), kind: self };
         let exact = |number: String, is_exact: bool| match conversion {
-            ConversionPolicy::Exact if !is_exact => {
+            ConversionPolicy::Checked if !is_exact => {
                 Err(CellError::Inexact { text: text.trim().to_owned(), kind: self, becomes: number })
             }
             _ => Ok(()),
@@ -289,8 +289,8 @@ impl ColumnKind {
             _ => whole,
         };
         match fit {
-            ConversionPolicy::Exact if whole.len() < text.len() => Err(CellError::Nul { text: text.to_owned() }),
-            ConversionPolicy::Exact if cut.len() < text.len() => {
+            ConversionPolicy::Checked if whole.len() < text.len() => Err(CellError::Nul { text: text.to_owned() }),
+            ConversionPolicy::Checked if cut.len() < text.len() => {
                 Err(CellError::TooLong { found: text.len(), kind: self })
             }
             _ => Ok(cut.to_owned()),
@@ -387,7 +387,7 @@ mod tests {
     use super::*;
 
     fn value(kind: &str, text: Option<&str>) -> Result<Value, CellError> {
-        kind.parse::<ColumnKind>().unwrap().parse_value(text, ConversionPolicy::Exact)
+        kind.parse::<ColumnKind>().unwrap().parse_value(text, ConversionPolicy::Checked)
     }
 
     #[test]

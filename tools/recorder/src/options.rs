@@ -118,7 +118,7 @@ impl Default for RecordOptions {
             infer_rows: 100,
             given_column_types: Vec::new(),
             fixed_text_bytes: None,
-            conversion: ConversionPolicy::Exact,
+            conversion: ConversionPolicy::Checked,
             on_error: OnError::default(),
             flush: FlushPolicy::default(),
             layout: RecordLayout::default(),

@@ -159,7 +159,7 @@ impl RecordColumn {
     pub fn widened_to_floats(self, cells: &[&InputCell]) -> (Self, bool) {
         let mut leaves = Vec::new();
         cells.iter().for_each(|cell| cell.collect_leaves(&mut leaves));
-        let is_float = |text: &str| ColumnKind::F64.parse_value(Some(text.trim()), ConversionPolicy::Exact).is_ok();
+        let is_float = |text: &str| ColumnKind::F64.parse_value(Some(text.trim()), ConversionPolicy::Checked).is_ok();
         let fits = leaves.iter().all(|cell| cell.text().is_none_or(is_float));
         let is_widened = matches!(self.kind, ColumnKind::Integer { .. }) && fits;
         (if is_widened { RecordColumn { kind: ColumnKind::F64, ..self } } else { self }, is_widened)
@@ -439,7 +439,7 @@ fn infer<'a>(cells: impl Iterator<Item = &'a InputCell> + Clone, rules: &InferRu
         ColumnKind::I64
     } else if may_be_integers && all(|text| text.parse::<u64>().is_ok()) {
         ColumnKind::U64
-    } else if all(|text| ColumnKind::F64.parse_value(Some(text), ConversionPolicy::Exact).is_ok()) {
+    } else if all(|text| ColumnKind::F64.parse_value(Some(text), ConversionPolicy::Checked).is_ok()) {
         ColumnKind::F64
     } else if all(|text| parse_bool(text).is_some()) {
         if empty { ColumnKind::OptionalBool } else { ColumnKind::Bool }
@@ -532,7 +532,7 @@ mod tests {
         let grid = InputCell::List(vec![list(&["1"]), list(&["2"]), list(&["3"])]);
         assert_eq!(inferred(&[vec![grid.clone()]]), ["i64[3x1]"]);
         let column = RecordColumn { name: "a".into(), kind: "u8".parse().unwrap(), dims: vec![3, 1], stored: None };
-        let value = |cell: &InputCell, empty| column.value(cell, empty, ConversionPolicy::Exact);
+        let value = |cell: &InputCell, empty| column.value(cell, empty, ConversionPolicy::Checked);
         assert_eq!(value(&grid, None).unwrap().to_string(), "[[1], [2], [3]]");
         assert_eq!(value(&InputCell::Empty, Some("7")).unwrap().to_string(), "[[7], [7], [7]]");
         let said = |cell: &InputCell| value(cell, None).unwrap_err().to_string();
@@ -559,7 +559,7 @@ mod tests {
             assert_eq!(inferred(&cells.into_iter().map(|cell| vec![cell]).collect::<Vec<_>>()), ["str"]);
         }
         let column = RecordColumn::single("a", ColumnKind::VarText);
-        let text = |cell: &InputCell| column.value(cell, None, ConversionPolicy::Exact).unwrap();
+        let text = |cell: &InputCell| column.value(cell, None, ConversionPolicy::Checked).unwrap();
         assert_eq!(text(&object), Value::Text("[{\"a\":1},\"\\\"\"]".into()));
         assert_eq!(text(&InputCell::List(plain(&["1.50", ""]))), Value::Text("[1.50,null]".into()));
     }
@@ -576,7 +576,7 @@ mod tests {
         let Datatype::Compound(t) = table.datatype() else { panic!("not a compound") };
         assert_eq!(t.size, 9);
         assert_eq!(t.members.iter().map(|m| m.offset).collect::<Vec<_>>(), [0, 2, 6]);
-        let row = table.row_value(&plain(&["258", "1", "ab"]), ConversionPolicy::Exact).unwrap();
+        let row = table.row_value(&plain(&["258", "1", "ab"]), ConversionPolicy::Checked).unwrap();
         assert_eq!(row.to_string(), "[258, 1.0, \"ab\"]");
     }
 
@@ -586,8 +586,8 @@ mod tests {
         let half = InputCell::DecimalComma("0,5".into(), "0.5".into());
         assert_eq!(inferred(&[vec![half.clone()], vec![ambiguous.clone()]]), ["str"]);
         let table = RowType::new(vec![RecordColumn::single("a", ColumnKind::F64)]);
-        assert_eq!(table.row_value(&[half], ConversionPolicy::Exact).unwrap().to_string(), "[0.5]");
-        let error = table.row_value(&[ambiguous], ConversionPolicy::Exact).unwrap_err().to_string();
+        assert_eq!(table.row_value(&[half], ConversionPolicy::Checked).unwrap().to_string(), "[0.5]");
+        let error = table.row_value(&[ambiguous], ConversionPolicy::Checked).unwrap_err().to_string();
         assert!(error.starts_with("column \"a\": \"1.234\" is not clear"), "{error}");
     }
 
@@ -595,9 +595,9 @@ mod tests {
     fn a_row_that_does_not_fit_says_why() {
         let column = |name: &str| RecordColumn::single(name, ColumnKind::I64);
         let table = RowType::new(vec![column("a"), column("b")]);
-        let error = table.row_value(&plain(&["1"]), ConversionPolicy::Exact).unwrap_err();
+        let error = table.row_value(&plain(&["1"]), ConversionPolicy::Checked).unwrap_err();
         assert_eq!(error.to_string(), "1 field instead of 2");
-        let error = table.row_value(&plain(&["1", "x"]), ConversionPolicy::Exact).unwrap_err();
+        let error = table.row_value(&plain(&["1", "x"]), ConversionPolicy::Checked).unwrap_err();
         assert_eq!(error.to_string(), "column \"b\": \"x\" is not a value of type i64");
     }
 }

@@ -118,7 +118,7 @@ fn only_composite_types_are_upgraded() {
 #[test]
 fn members_of_version_1_may_be_arrays() {
     let datatype = compound(vec![member("pt", 0, int(4))]);
-    let mut bytes = encode(&DatatypeMessage { min_version: 1, datatype }, Widths::default()).unwrap();
+    let mut bytes = encode(&DatatypeMessage { min_composite_version: 1, datatype }, Widths::default()).unwrap();
     bytes[4] = 24;
     bytes[20] = 2;
     bytes[32] = 2;
@@ -144,7 +144,7 @@ fn refuses_members_that_overlap_or_stick_out_or_share_a_name() {
     for (name, offset) in [("b", 3), ("b", 5), ("a", 4)] {
         let mut broken = sound.clone();
         broken.members[1] = member(name, offset, int(4));
-        let message = DatatypeMessage { min_version: 3, datatype: Datatype::Compound(broken) };
+        let message = DatatypeMessage { min_composite_version: 3, datatype: Datatype::Compound(broken) };
         assert!(encode(&message, Widths::default()).is_err(), "{name} at {offset}");
     }
 }
@@ -153,5 +153,8 @@ fn refuses_members_that_overlap_or_stick_out_or_share_a_name() {
 fn refuses_floats_whose_parts_overlap() {
     let Some(Datatype::Float(float)) = Datatype::float(4, ByteOrder::Little) else { panic!() };
     let broken = FloatType { exponent_position: 22, ..float };
-    assert!(encode(&DatatypeMessage { min_version: 1, datatype: Datatype::Float(broken) }, Widths::default()).is_err());
+    assert!(
+        encode(&DatatypeMessage { min_composite_version: 1, datatype: Datatype::Float(broken) }, Widths::default())
+            .is_err()
+    );
 }

@@ -17,7 +17,7 @@ const CHUNKS_AT_ONCE: usize = 64;
 
 /// Whether a chunk lies at least in part outside of the extent.
 fn reaches_beyond(spec: &DatasetSpec, coord: &ChunkCoord) -> bool {
-    spec.grid_or_single_chunk().is_some_and(|grid| grid.is_partial(coord, spec.dataspace.dims()))
+    spec.grid_or_single_chunk().is_some_and(|grid| grid.chunk_exceeds_extent(coord, spec.dataspace.dims()))
 }
 
 /// Makes the elements of a chunk that lie outside of the extent fill values, and says whether some were others.

@@ -61,19 +61,19 @@ pub struct StoredSize {
 }
 
 impl DomainFolder {
-    /// The folder of domains at a location; `None` if a domain is there, or nothing is. If `prefer_folder`, the location names a
+    /// The folder of domains at a location; `None` if a domain is there, or nothing is. If `even_if_domain`, the location names a
     /// folder, also where a domain of this name is.
     ///
     /// # Errors
     /// [`OpenError::InvalidLocation`], [`OpenError::Store`]; [`HsdsError::AccessDenied`] if the user of the location may not read it.
-    pub fn open(at: &Location, prefer_folder: bool) -> Result<Option<Self>, OpenError> {
+    pub fn open(at: &Location, even_if_domain: bool) -> Result<Option<Self>, OpenError> {
         let Some(folder) = DomainFolder::locate(at)? else { return Ok(None) };
         let key = domain_document_key(&folder.path);
         let found = folder.engine.get(&key)?;
         let document =
             found.map(|found| DomainDocument::parse(&found.bytes)).transpose().map_err(damaged_object_error(&key))?;
         if let Some(document) = &document {
-            if !prefer_folder && document.root().map_err(damaged_object_error(&key))?.is_some() {
+            if !even_if_domain && document.root().map_err(damaged_object_error(&key))?.is_some() {
                 return Ok(None);
             }
             if !folder.user.is_empty() && !document.access(&folder.user).has(AclRight::Read) {

@@ -65,7 +65,7 @@ pub fn remove_domain_or_empty_folder(at: &Location) -> Result<RemovedDomain, Ope
 
 fn delete_objects(engine: &dyn ObjectEngine, root: DomainId, removed: &mut RemovedDomain) -> Result<()> {
     let listed = engine.list(&format!("{}/", root.key_prefix_without_slash()))?;
-    let listed = listed.into_iter().filter(|object| !object.key.ends_with(crate::engine::CLAIM_FILE));
+    let listed = listed.into_iter().filter(|object| !object.key.ends_with(crate::engine::BUCKET_CLAIM_FILE));
     let mut keys = Vec::new();
     for object in listed {
         removed.deleted_object_count += 1;

@@ -166,8 +166,8 @@ impl ObjectEngine for ChunkBatchingEngine {
         self.engine.find_claim(prefix)
     }
 
-    fn remove_unfinished_writes(&self) -> Result<()> {
-        self.engine.remove_unfinished_writes()
+    fn remove_abandoned_writes(&self) -> Result<()> {
+        self.engine.remove_abandoned_writes()
     }
 
     fn durability(&self) -> DurabilitySupport {

@@ -461,7 +461,7 @@ impl ObjectEngine for FolderEngine {
         }
     }
 
-    fn remove_unfinished_writes(&self) -> Result<()> {
+    fn remove_abandoned_writes(&self) -> Result<()> {
         let folder = self.bucket.join(TEMP_FOLDER);
         for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {
             let modified = entry.metadata().and_then(|stat| stat.modified()).ok();

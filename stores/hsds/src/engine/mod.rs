@@ -229,7 +229,7 @@ pub trait ObjectEngine: Send + Sync + fmt::Debug {
     ///
     /// # Errors
     /// [`h5live_model::Error::Store`].
-    fn remove_unfinished_writes(&self) -> Result<()> {
+    fn remove_abandoned_writes(&self) -> Result<()> {
         Ok(())
     }
 
@@ -287,7 +287,7 @@ pub trait ObjectEngine: Send + Sync + fmt::Debug {
 }
 
 /// In buckets, the name of the object that says who has claimed the objects beside it.
-pub const CLAIM_FILE: &str = ".h5live.claim.json";
+pub const BUCKET_CLAIM_FILE: &str = ".h5live.claim.json";
 
 /// Whether a key is that of a domain or a folder of domains.
 fn is_domain_key(key: &str) -> bool {

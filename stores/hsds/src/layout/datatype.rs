@@ -340,7 +340,7 @@ fn enum_from_json(members: &Members, base: Datatype) -> Result<Datatype> {
 /// # Errors
 /// [`LayoutError::Encode`].
 pub fn datatype_to_base64(datatype: &Datatype) -> Result<String> {
-    let message = DatatypeMessage { min_version: 3, datatype: datatype.clone() };
+    let message = DatatypeMessage { min_composite_version: 3, datatype: datatype.clone() };
     Ok(BASE64.encode(encode(&message, Widths::default())?))
 }
 

@@ -113,7 +113,7 @@ fn files_that_were_not_finished_are_removed_after_a_day() {
         let file = fs::File::options().write(true).open(temps.join(name)).unwrap();
         file.set_modified(SystemTime::now() - Duration::from_secs(hours * 3600)).unwrap();
     }
-    looker(bucket).remove_unfinished_writes().unwrap();
+    looker(bucket).remove_abandoned_writes().unwrap();
     let left: Vec<_> = fs::read_dir(&temps).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     assert_eq!(left, ["1-2"]);
 }

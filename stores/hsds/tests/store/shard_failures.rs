@@ -55,7 +55,7 @@ fn die_at_each_change(above_before: u64) {
         strays += report.leak_count;
         let reclaimed =
             with_request(&folder, |maintenance, at, how| maintenance.repair_and_reclaim_unreachable(at, how).unwrap());
-        assert_eq!(reclaimed.leaks.len() as u64, report.leak_count);
+        assert_eq!(reclaimed.deleted_leaks.len() as u64, report.leak_count);
         assert_eq!(check(&folder).leak_count, 0);
         let again =
             HsdsStore::open(FolderEngine::open(folder.path(), "run", Mode::Write).unwrap(), &sharded(Mode::Write, 8))

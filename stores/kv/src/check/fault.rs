@@ -43,7 +43,7 @@ pub enum KvFault {
     },
     /// A link leads nowhere.
     #[error("its link {name:?} leads to object {target}, which is not there")]
-    DanglingLink {
+    DanglingHardLink {
         /// The name of the link.
         name: String,
         /// The object.
@@ -218,7 +218,7 @@ impl KvFault {
             KvFault::NoRoot | KvFault::WrongRoot(_) => "root",
             KvFault::UnreservedObjectIndex { .. } | KvFault::ObjectIndexSharedWith(_) => "index",
             KvFault::RefCountMismatch { .. } => "link-count",
-            KvFault::DanglingLink { .. } => "dangling-link",
+            KvFault::DanglingHardLink { .. } => "dangling-link",
             KvFault::LinkPositionTrackingMismatch(_)
             | KvFault::AttributePositionTrackingMismatch(_)
             | KvFault::CreationOrder { .. } => "creation-order",

@@ -55,7 +55,7 @@ impl CheckedContainer<'_> {
         match decode_link_target(value) {
             Ok(LinkTarget::Hard(target)) => {
                 if !self.objects.increment_ref_count(target) {
-                    self.add_fault(group, KvFault::DanglingLink { name: name.to_string(), target });
+                    self.add_fault(group, KvFault::DanglingHardLink { name: name.to_string(), target });
                 }
             }
             Ok(_) => {}

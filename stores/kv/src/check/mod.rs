@@ -210,7 +210,7 @@ impl CheckedContainer<'_> {
             match EngineKey::object_of(&first) {
                 Ok(id) if last != Some(id) => {
                     if id != oid::GLOBAL_METADATA {
-                        self.objects.add(id, self.limit)?;
+                        self.objects.push_unsorted(id, self.limit)?;
                     }
                     last = Some(id);
                     let end = KeySpan::from(&key::object_records(id)).end.unwrap_or_default();

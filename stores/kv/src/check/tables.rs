@@ -36,7 +36,7 @@ impl CheckedObjectTable {
     ///
     /// # Errors
     /// [`AllocationError`] if the table becomes too large.
-    pub fn add(&mut self, id: ObjectId, limit: AllocationLimit) -> Result<(), AllocationError> {
+    pub fn push_unsorted(&mut self, id: ObjectId, limit: AllocationLimit) -> Result<(), AllocationError> {
         limit.check((self.0.len() as u64 + 1) * size_of::<CheckedObject>() as u64)?;
         let (stated_links, found_links, bytes, parent) = (None, 0, 0, None);
         self.0.push(CheckedObject {

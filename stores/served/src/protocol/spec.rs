@@ -16,7 +16,7 @@ const MIN_PIECE_BYTES: usize = 20;
 const MIN_SOURCE_BYTES: usize = 24;
 
 pub(super) fn wire_datatype(w: &mut impl Wire, datatype: &mut Datatype) -> Result<()> {
-    let mut message = DatatypeMessage { min_version: 3, datatype: std::mem::take(datatype) };
+    let mut message = DatatypeMessage { min_composite_version: 3, datatype: std::mem::take(datatype) };
     let done = w.record(&mut message);
     *datatype = message.datatype;
     done

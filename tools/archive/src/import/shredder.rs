@@ -5,8 +5,8 @@ use std::ops::Range;
 
 use h5live::File;
 use h5live::archive::layout::{
-    BYTES_PER_CHUNK, HAS_SENTINEL_ATTRIBUTE, OFFSETS_PER_CHUNK, SAMPLE_CONTENTS, SAMPLE_NAME, SAMPLE_NAME_OFFSET,
-    SAMPLE_OFFSET,
+    HAS_SENTINEL_ATTRIBUTE, SAMPLE_CONTENTS, SAMPLE_NAME, SAMPLE_NAME_OFFSET, SAMPLE_OFFSET, SHREDDER_BYTES_PER_CHUNK,
+    SHREDDER_OFFSETS_PER_CHUNK,
 };
 
 use super::options::ContentsFilter;
@@ -45,10 +45,10 @@ impl SampleIndexWriter {
     /// # Errors
     /// [`crate::Error::File`].
     pub fn create(file: &File, has_sentinel: bool) -> Result<Self> {
-        let names = file.new_dataset::<u8>().unlimited_rows(&[]).chunk_shape(&[BYTES_PER_CHUNK]);
+        let names = file.new_dataset::<u8>().unlimited_rows(&[]).chunk_shape(&[SHREDDER_BYTES_PER_CHUNK]);
         names.deflate(NAME_LEVEL).create(SAMPLE_NAME)?;
         for name in [SAMPLE_OFFSET, SAMPLE_NAME_OFFSET] {
-            let offsets = file.new_dataset::<u64>().unlimited_rows(&[]).chunk_shape(&[OFFSETS_PER_CHUNK]);
+            let offsets = file.new_dataset::<u64>().unlimited_rows(&[]).chunk_shape(&[SHREDDER_OFFSETS_PER_CHUNK]);
             let dataset = offsets.create(name)?;
             if has_sentinel {
                 dataset.set_attribute(HAS_SENTINEL_ATTRIBUTE, &1u8)?;
@@ -112,7 +112,7 @@ impl ShredderWriter {
         let image = file.new_dataset::<u8>().unlimited_rows(&[]);
         match filter {
             Some(filter) => image.chunk_shape(&[FILTERED_CHUNK]).filter(filter.spec()).create(SAMPLE_CONTENTS)?,
-            None => image.chunk_shape(&[BYTES_PER_CHUNK]).create(SAMPLE_CONTENTS)?,
+            None => image.chunk_shape(&[SHREDDER_BYTES_PER_CHUNK]).create(SAMPLE_CONTENTS)?,
         };
         SampleIndexWriter::create(file, has_sentinel)?;
         ShredderWriter::open(file)

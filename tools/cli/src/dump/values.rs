@@ -37,7 +37,7 @@ pub fn write_and_follow_rows(
         let show = (|| {
             dataset.refresh()?;
             // Rows that were written are not written again, so all have to be readable.
-            if matches!(last, Ok(false)) && dataset.source_states()?.contains(&SourceState::InUse) {
+            if matches!(last, Ok(false)) && dataset.source_states()?.contains(&SourceState::InExclusiveUse) {
                 return Ok(());
             }
             let spec = dataset.spec()?;

@@ -41,9 +41,9 @@ fn map_pairs(file: &File, id: ObjectId) -> Option<u64> {
 
 /// The states of sources of virtual datasets, and their names.
 const STATES: [(SourceState, &str); 5] = [
-    (SourceState::Closed, "closed"),
+    (SourceState::AtRest, "closed"),
     (SourceState::Live, "being written"),
-    (SourceState::InUse, "in use"),
+    (SourceState::InExclusiveUse, "in use"),
     (SourceState::Missing, "missing"),
     (SourceState::Unreadable, "unreadable"),
 ];
@@ -253,10 +253,10 @@ mod tests {
 
     #[test]
     fn only_sources_that_are_not_closed_are_worth_a_word() {
-        use SourceState::{Closed, InUse, Live, Missing};
-        assert_eq!(source_states_text(&[Closed, Closed]), None);
+        use SourceState::{AtRest, InExclusiveUse, Live, Missing};
+        assert_eq!(source_states_text(&[AtRest, AtRest]), None);
         assert_eq!(source_states_text(&[Live]).unwrap(), "1 of 1 source being written");
-        let states = [Closed, Missing, Live, InUse, Missing];
+        let states = [AtRest, Missing, Live, InExclusiveUse, Missing];
         assert_eq!(source_states_text(&states).unwrap(), "1 of 5 sources being written, 1 in use, 2 missing");
     }
 

@@ -1,5 +1,5 @@
 //! The model of space that is used again at once while nobody has the file open (`Space::reclaim_if`,
-//! `LockHandle::is_sole_handle`): a root that leads to a node, a writer that moves the node with every flush, and readers
+//! `LockHandle::is_writing_handle_sole`): a root that leads to a node, a writer that moves the node with every flush, and readers
 //! that come and go.
 
 use stateright::{Model, Property};

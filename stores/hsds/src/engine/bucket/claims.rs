@@ -12,7 +12,7 @@ use h5live_objects::{GetCondition, GetOutcome, ObjectBytes, ObjectClient, Object
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 
-use super::super::{CLAIM_FILE, ClaimState};
+use super::super::{BUCKET_CLAIM_FILE, ClaimState};
 use super::lease::{CLOCK_MARGIN, LeaseOptions, WriterLease, lease_key};
 use super::lease_document::LeaseDocument;
 
@@ -53,7 +53,7 @@ impl ClaimDocument {
 pub struct PrefixClaims(Mutex<BTreeMap<String, Option<WriterLease>>>);
 
 fn claim_key(prefix: &str) -> String {
-    format!("{}/{CLAIM_FILE}", prefix.trim_end_matches('/'))
+    format!("{}/{BUCKET_CLAIM_FILE}", prefix.trim_end_matches('/'))
 }
 
 fn get(client: &ObjectClient, key: &str) -> Result<Option<ObjectBytes>> {

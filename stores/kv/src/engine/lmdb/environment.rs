@@ -211,7 +211,7 @@ impl Environment {
     ///
     /// # Errors
     /// As [`Environment::check_pages`].
-    pub fn check_pair_pages_once(&self) -> Result<()> {
+    pub fn check_pairs_tree_once(&self) -> Result<()> {
         let mut are_checked = self.are_pages_checked.lock();
         if !*are_checked {
             self.check_state(PageCheckScope::Pairs)?;

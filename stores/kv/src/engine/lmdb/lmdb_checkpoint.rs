@@ -135,7 +135,7 @@ fn state_to_restore(folder: &Path) -> Result<Option<Slot>> {
 }
 
 impl LmdbCheckpoint {
-    /// Whether [`LmdbCheckpoint::recover`] has something to do.
+    /// Whether [`LmdbCheckpoint::recover_if_needed`] has something to do.
     ///
     /// # Errors
     /// [`EngineError::Io`] if a file cannot be read.
@@ -180,7 +180,7 @@ impl LmdbCheckpoint {
     ///
     /// # Errors
     /// [`EngineError::Io`] if a file cannot be read or written.
-    pub fn recover(folder: &Path) -> Result<()> {
+    pub fn recover_if_needed(folder: &Path) -> Result<()> {
         let context = "the durable state cannot be put back";
         if let Some(slot) = state_to_restore(folder)?
             && let Some(data) = open_file(folder, DATA_FILE, true)?

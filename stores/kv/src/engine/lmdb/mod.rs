@@ -178,10 +178,10 @@ impl LmdbEngine {
         }
         let lock = if mode.writes() { Some(lock_for_writing(folder)?) } else { None };
         match &lock {
-            Some(_) => LmdbCheckpoint::recover(folder)?,
+            Some(_) => LmdbCheckpoint::recover_if_needed(folder)?,
             None if LmdbCheckpoint::needs_recovery(folder)? => {
                 let _lock = lock_for_writing(folder)?;
-                LmdbCheckpoint::recover(folder)?;
+                LmdbCheckpoint::recover_if_needed(folder)?;
             }
             None => {}
         }
@@ -207,7 +207,7 @@ impl LmdbEngine {
             let durable = engine.begin_durability()?;
             *engine.writer.lock() = Some(LmdbWriter { durable, _lock: lock });
         } else {
-            engine.environment.check_pair_pages_once()?;
+            engine.environment.check_pairs_tree_once()?;
         }
         Ok(engine)
     }

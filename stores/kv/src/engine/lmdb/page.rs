@@ -169,7 +169,7 @@ impl MetaPage {
 #[derive(Debug, Clone, Copy)]
 pub struct Node<'b> {
     /// Where in the page its key is (bytes).
-    pub key_at: usize,
+    pub key_offset_in_page: usize,
     pub key: &'b [u8],
     pub value: NodeValue<'b>,
 }
@@ -297,7 +297,8 @@ impl<'b> TreePage<'b> {
             _ => return None,
         };
         let size = (end - at).next_multiple_of(2);
-        (size <= max_node_bytes(self.bytes.len()) + 2).then_some((Node { key_at, key, value }, size))
+        (size <= max_node_bytes(self.bytes.len()) + 2)
+            .then_some((Node { key_offset_in_page: key_at, key, value }, size))
     }
 
     /// The node with a number.

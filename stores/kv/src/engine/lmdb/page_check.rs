@@ -267,7 +267,8 @@ impl PageWalk<'_> {
                 return Err(damaged("its keys ascend, and are not below the key that leads to it"));
             }
             before = Some(node.key);
-            walk.first.get_or_insert(FirstKeyFileOffset(page * self.meta.page_size as u64 + node.key_at as u64));
+            walk.first
+                .get_or_insert(FirstKeyFileOffset(page * self.meta.page_size as u64 + node.key_offset_in_page as u64));
             walk.found.overflow_pages += self.value(page, &node)?;
             if walk.of == TreeOf::FreePages {
                 self.free_list(page, &node)?;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use h5live_model::WatchEvent;
-use h5live_swmr::{InotifySource, Poller, ProbeResult};
+use h5live_swmr::{Poller, ProbeResult, SystemWakeSource};
 
 use super::environment::Environment;
 use super::files::{DATA_FILE, WRITER_LOCK_FILE};
@@ -17,7 +17,7 @@ use crate::engine::{EngineError, EngineWatch, Result};
 pub struct LmdbWatch {
     environment: Arc<Environment>,
     seen: u64,
-    poller: Poller<InotifySource>,
+    poller: Poller<SystemWakeSource>,
 }
 
 impl LmdbWatch {
@@ -27,7 +27,7 @@ impl LmdbWatch {
         let open = |name| File::open(folder.join(name)).map_err(EngineError::io("the store cannot be watched"));
         let (data, writer) = (open(DATA_FILE)?, open(WRITER_LOCK_FILE)?);
         // In this order: later commits are reported.
-        let poller = Poller::new(InotifySource::of_files(&[&data, &writer]));
+        let poller = Poller::new(SystemWakeSource::of_files(&[&data, &writer]));
         let seen = environment.newest_commit();
         Ok(LmdbWatch { environment, seen, poller })
     }

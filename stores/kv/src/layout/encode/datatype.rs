@@ -17,7 +17,7 @@ pub(super) struct EncodedDatatype(pub DatatypeMessage);
 impl EncodedDatatype {
     /// The type as it is in memory, in the version that the library gives to new types.
     pub fn new(datatype: &Datatype) -> Self {
-        EncodedDatatype(DatatypeMessage { min_version: 1, datatype: memory_form::in_memory(datatype) })
+        EncodedDatatype(DatatypeMessage { min_composite_version: 1, datatype: memory_form::in_memory(datatype) })
     }
 
     /// The type as it is in the container.
