@@ -183,10 +183,8 @@ impl OpenOptions {
             session.adjust_lock_for_readers()?;
         }
         session.prepare_extension_for_writing()?;
-        recovery_scan::apply_repairs(
-            session,
-            if self.mutant.lacks_recount() { RepairPlan::default() } else { repair_plan },
-        )
+        let plan = if self.mutant.lacks_recount() { RepairPlan::default() } else { repair_plan };
+        recovery_scan::apply_repairs(session, plan)
     }
 
     /// Finds the structures of a dead writer at the end of the file, which ends at `end` at the latest (bytes from the

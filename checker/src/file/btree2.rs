@@ -66,11 +66,8 @@ impl FileWalk<'_> {
         let name = if depth == 0 { Btree2Leaf::NAME } else { Btree2Internal::NAME };
         let max_records = tree.geometry.max_records(depth);
         if node.record_count > max_records {
-            let cause = FindingCause::ExceedsLimit {
-                what: "records",
-                found: node.record_count.into(),
-                limit: max_records.into(),
-            };
+            let (found, limit) = (node.record_count.into(), max_records.into());
+            let cause = FindingCause::ExceedsLimit { what: "records", found, limit };
             self.report(name, node.addr, cause);
             return false;
         }
@@ -80,16 +77,8 @@ impl FileWalk<'_> {
             return false;
         }
         if !root && node.record_count < tree.geometry.merge_threshold(depth) / 2 {
-            let fewest = tree.geometry.merge_threshold(depth).into();
-            self.add_note(
-                name,
-                node.addr,
-                FindingCause::NumberMismatch {
-                    what: "fewest records",
-                    stated: fewest,
-                    found: node.record_count.into(),
-                },
-            );
+            let (stated, found) = (tree.geometry.merge_threshold(depth).into(), node.record_count.into());
+            self.add_note(name, node.addr, FindingCause::NumberMismatch { what: "fewest records", stated, found });
         }
         let size = tree.geometry.node_size().into();
         if depth == 0 {

@@ -64,20 +64,16 @@ const SINGLETON_MESSAGES: [MessageType; 16] = [
 impl FileWalk<'_> {
     /// An object header with all its chunks.
     pub fn check_object_header(&mut self, addr: Addr) -> Option<CheckedObjectHeader> {
-        let bytes = self.read_up_to(FirstHeaderChunk::NAME, addr, ObjectHeaderPrefix::MAX_LEN as u64)?;
+        let name = FirstHeaderChunk::NAME;
+        let bytes = self.read_up_to(name, addr, ObjectHeaderPrefix::MAX_LEN as u64)?;
         let prefix = self.decode(ObjectHeaderPrefix::default(), addr, &bytes)?;
         let first = self.claim_and_decode(FirstHeaderChunk::default(), addr, prefix.first_chunk_len())?;
         let mut header = CheckedObjectHeader { addr, prefix: first.prefix, messages: first.messages, links: None };
         self.count_header_chunk(&header.prefix, prefix.first_chunk_len());
         let in_first = header.messages.len() as u64;
         let frame = header.prefix.message_header_len();
-        self.check_header_chunk_gap(
-            FirstHeaderChunk::NAME,
-            addr,
-            header.prefix.first_chunk_messages_size,
-            frame,
-            &header.messages,
-        );
+        let area = header.prefix.first_chunk_messages_size;
+        self.check_header_chunk_gap(name, addr, area, frame, &header.messages);
         let mut next = 0;
         while let Some(message) = header.messages.get(next) {
             next += 1;
@@ -110,18 +106,11 @@ impl FileWalk<'_> {
         }
         if header.prefix.version == 1 {
             let (stated, found) = (u64::from(header.prefix.version_1_message_count), header.messages.len() as u64);
+            let cause = FindingCause::NumberMismatch { what: "messages", stated, found };
             if stated < in_first {
-                self.report(
-                    FirstHeaderChunk::NAME,
-                    addr,
-                    FindingCause::NumberMismatch { what: "messages", stated, found },
-                );
+                self.report(name, addr, cause);
             } else if stated != found {
-                self.add_note(
-                    FirstHeaderChunk::NAME,
-                    addr,
-                    FindingCause::NumberMismatch { what: "messages", stated, found },
-                );
+                self.add_note(name, addr, cause);
             }
         }
         self.check_single_messages(&header);

@@ -28,6 +28,13 @@ const DOCUMENT_BYTES: u64 = 2 << 10;
 /// So many documents are always kept: those on the way to an object.
 const MIN_DOCUMENTS: usize = 64;
 
+/// A new root for a domain, whose document was there before as the folder of others or not at all.
+fn with_new_root(document: Option<DomainDocument>, owner: &str) -> Result<(DomainId, DomainDocument)> {
+    let (root, now) = (DomainId(random()?), unix_seconds_now());
+    let document = document.map(|document| document.with_root(root, now));
+    Ok((root, document.unwrap_or_else(|| DomainDocument::new(Some(root), owner, now))))
+}
+
 impl HsdsSession {
     /// Opens a domain, or makes it.
     ///
@@ -49,16 +56,7 @@ impl HsdsSession {
             (Some(document), Some(root)) if !makes => (root, document),
             (None, _) if !makes => return Err(HsdsError::NoDomain(shown()).into()),
             (Some(_), None) if !makes => return Err(HsdsError::IsFolder(shown()).into()),
-            (document, _) => {
-                let new = DomainId(random()?);
-                let document = document.map(|document| document.with_root(new, unix_seconds_now()));
-                (
-                    new,
-                    document.unwrap_or_else(|| {
-                        DomainDocument::new(Some(new), &request.new_domain_owner, unix_seconds_now())
-                    }),
-                )
-            }
+            (document, _) => with_new_root(document, &request.new_domain_owner)?,
         };
         let mut described = SessionInfo::new(CONNECTOR, request.mode, domain.root(), capabilities(engine.durability()));
         described.vlen_and_reference_sizes = MODEL_VLEN_AND_REFERENCE_SIZES;
@@ -92,10 +90,11 @@ impl HsdsSession {
             let _ = session.engine.close_never_created();
             return Err(refused);
         }
-        match makes {
-            true => session
-                .create(request, old.zip(bytes).map(|(id, bytes)| DomainToReplace { id, document_bytes: bytes }))?,
-            false => drop(session.document(domain.root())?),
+        if makes {
+            let replaced = old.zip(bytes).map(|(id, document_bytes)| DomainToReplace { id, document_bytes });
+            session.create(request, replaced)?;
+        } else {
+            session.document(domain.root())?;
         }
         Ok(session)
     }

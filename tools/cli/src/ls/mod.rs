@@ -93,14 +93,11 @@ impl LsCommand {
         if self.attributes == AttributeDetail::None {
             listing.lines.retain(|line| !matches!(line.entry, ListingEntry::Attribute(_)));
         }
-        let width =
-            listing.lines.iter().map(|line| line.escaped_path.chars().count()).filter(|w| *w <= PATH_WIDTH).max();
-        let width = width.unwrap_or(0);
-        let detail = EntryDisplayOptions {
-            shows_sizes: self.long,
-            shows_whole_attribute_values: self.attributes == AttributeDetail::Full,
-        };
-        let describer = EntryDescriber::new(&file, detail);
+        let widths = listing.lines.iter().map(|line| line.escaped_path.chars().count());
+        let width = widths.filter(|w| *w <= PATH_WIDTH).max().unwrap_or(0);
+        let shows_whole_attribute_values = self.attributes == AttributeDetail::Full;
+        let options = EntryDisplayOptions { shows_sizes: self.long, shows_whole_attribute_values };
+        let describer = EntryDescriber::new(&file, options);
         let mut status = LiveStatus::of(&file, &self.file);
         let mut out = StdoutWriter::stdout();
         let ids: HashMap<String, ObjectId> = match self.long {
