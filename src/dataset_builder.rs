@@ -460,7 +460,7 @@ fn compact_elements<T: H5Write>(file: &File, spec: &ObjectSpec, values: &[T]) ->
     let size = spec.datatype.size() as usize;
     let encoder = T::Element::encoder(&spec.datatype)?;
     let bytes = values.len().saturating_mul(size);
-    if T::Element::is_partial(&encoder) || bytes > MAX_DISCARDED_BYTES {
+    if T::Element::leaves_bytes_unchanged(&encoder) || bytes > MAX_DISCARDED_BYTES {
         return Ok(None);
     }
     let mut elements = vec![0; bytes];

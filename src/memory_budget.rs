@@ -33,7 +33,7 @@ pub(crate) struct MemoryBudget {
 
 impl MemoryBudget {
     /// The budget of so many bytes of this process; `None` if that is no limit.
-    pub fn get_or_create_with_limit(bytes: u64) -> Option<Arc<Self>> {
+    pub fn get_or_create_if_limited(bytes: u64) -> Option<Arc<Self>> {
         if bytes == u64::MAX {
             return None;
         }
@@ -53,7 +53,7 @@ impl MemoryBudget {
     }
 
     /// The cache of decoded chunks of one file, which may have so many bytes of them.
-    pub fn chunk_cache_for_file(&self, max_bytes: usize) -> ChunkCache {
+    pub fn shared_chunk_cache_for_file(&self, max_bytes: usize) -> ChunkCache {
         self.chunks.with_same_chunks(max_bytes)
     }
 
@@ -102,14 +102,14 @@ mod tests {
 
     #[test]
     fn files_with_the_same_number_share_and_the_last_one_takes_it_along() {
-        let first = MemoryBudget::get_or_create_with_limit(1 << 40 | 1).unwrap();
-        let second = MemoryBudget::get_or_create_with_limit(1 << 40 | 1).unwrap();
+        let first = MemoryBudget::get_or_create_if_limited(1 << 40 | 1).unwrap();
+        let second = MemoryBudget::get_or_create_if_limited(1 << 40 | 1).unwrap();
         assert!(Arc::ptr_eq(&first, &second));
-        assert!(!Arc::ptr_eq(&first, &MemoryBudget::get_or_create_with_limit(1 << 40 | 2).unwrap()));
+        assert!(!Arc::ptr_eq(&first, &MemoryBudget::get_or_create_if_limited(1 << 40 | 2).unwrap()));
         first.adjust_staged_bytes(0, 10);
         first.adjust_staged_bytes(10, 3);
         assert_eq!(second.staged_bytes(), 3);
         drop((first, second));
-        assert_eq!(MemoryBudget::get_or_create_with_limit(1 << 40 | 1).unwrap().staged_bytes(), 0);
+        assert_eq!(MemoryBudget::get_or_create_if_limited(1 << 40 | 1).unwrap().staged_bytes(), 0);
     }
 }

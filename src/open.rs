@@ -56,11 +56,11 @@ fn with_features(registry: ConnectorRegistry) -> ConnectorRegistry {
     #[cfg(feature = "log")]
     let registry = registry.with_connector(LogConnector::new(NativeConnector));
     #[cfg(not(feature = "log"))]
-    let registry = registry.with_missing_feature("log", "log");
+    let registry = registry.with_missing_cargo_feature("log", "log");
     #[cfg(feature = "hsds")]
     let registry = registry.with_connector(HsdsFolderConnector::default());
     #[cfg(not(feature = "hsds"))]
-    let registry = registry.with_missing_feature("hsds", "hsds");
+    let registry = registry.with_missing_cargo_feature("hsds", "hsds");
     #[cfg(feature = "hsds-clouds")]
     let registry = registry.with_connector(HsdsCloudConnector::default());
     #[cfg(not(feature = "hsds-clouds"))]
@@ -70,7 +70,7 @@ fn with_features(registry: ConnectorRegistry) -> ConnectorRegistry {
     #[cfg(feature = "kv")]
     let registry = registry.with_connector(LmdbConnector);
     #[cfg(not(feature = "kv"))]
-    let registry = registry.with_missing_feature("kv", "kv");
+    let registry = registry.with_missing_cargo_feature("kv", "kv");
     #[cfg(feature = "kv-slatedb")]
     let registry = registry.with_connector(SlateConnector);
     #[cfg(not(feature = "kv-slatedb"))]
@@ -88,7 +88,7 @@ fn with_features(registry: ConnectorRegistry) -> ConnectorRegistry {
     #[cfg(not(feature = "served"))]
     let registry = ["h5live+http", "h5live+https"]
         .into_iter()
-        .fold(registry, |registry, scheme| registry.with_missing_feature(scheme, "served"));
+        .fold(registry, |registry, scheme| registry.with_missing_cargo_feature(scheme, "served"));
     registry
 }
 

@@ -61,16 +61,16 @@ impl File {
         File::new(Arc::new(MemoryStore::new()), "memory".into(), Options::default())
     }
 
-    /// A file in a store that was opened before, called `name` in messages. The mode is that of the store's session.
+    /// A file in a store that was opened before, called `shown_name` in messages. The mode is that of the store's session.
     /// Options of how a store is opened are refused.
     ///
     /// # Errors
     /// [`ErrorKind::UnusedOption`] that names the option, and if the publication counter cannot be made.
-    pub fn with_store(store: Arc<dyn Store>, name: &str, options: Options) -> Result<File> {
+    pub fn with_store(store: Arc<dyn Store>, shown_name: &str, options: Options) -> Result<File> {
         if let Some(option) = options.option_unused_by(store.session()) {
-            return Err(Error::new(name, None, ErrorKind::UnusedOption(option)));
+            return Err(Error::new(shown_name, None, ErrorKind::UnusedOption(option)));
         }
-        let file = File::new(store, name.into(), options);
+        let file = File::new(store, shown_name.into(), options);
         file.begin_counting()?;
         Ok(file)
     }
@@ -93,9 +93,9 @@ impl File {
     ) -> File {
         let store = open::with_maps(store);
         let options = options.mode(store.session().mode).within_memory();
-        let budget = MemoryBudget::get_or_create_with_limit(options.memory);
+        let budget = MemoryBudget::get_or_create_if_limited(options.memory);
         let cache = match &budget {
-            Some(budget) => budget.chunk_cache_for_file(options.chunk_cache_bytes),
+            Some(budget) => budget.shared_chunk_cache_for_file(options.chunk_cache_bytes),
             None => ChunkCache::new(options.chunk_cache_bytes),
         };
         let staged = StagedDatasets::new(StagedList::new(budget));

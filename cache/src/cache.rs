@@ -18,11 +18,11 @@ use crate::{
     dependency_node::DependencyNode,
     error::{Error, Result, StorageAction},
     metadata::{EntryImages, EntryShard, GenerationPublisher, RedoState, SharedGraph},
-    mutant::CacheMutant,
+    mutant::CacheMutantOptions,
     primitive::{Mutex, RwLock, RwLockReadGuard},
     raw_data::{DirtyRawData, WriteBuffer},
     reentry::{ReentryGuard, ReentryScope, enter_scope},
-    space::Space,
+    space::FileSpaceAllocator,
     storage::Storage,
 };
 
@@ -64,7 +64,7 @@ pub struct CacheOptions {
     pub shard_count: usize,
     /// The protections that a mutant lacks.
     #[doc(hidden)]
-    pub mutant: CacheMutant,
+    pub mutant: CacheMutantOptions,
 }
 
 impl Default for CacheOptions {
@@ -80,7 +80,7 @@ impl Default for CacheOptions {
             max_allocation: AllocationLimit::default(),
             clock: Clock::default(),
             shard_count: SHARDS,
-            mutant: CacheMutant::default(),
+            mutant: CacheMutantOptions::default(),
         }
     }
 }
@@ -103,7 +103,7 @@ pub struct Cache {
     pub(crate) shared_graph: Arc<SharedGraph>,
     pub(crate) dirty_raw_data: DirtyRawData,
     pub(crate) write_buffer: WriteBuffer,
-    pub(crate) space: Space,
+    pub(crate) space: FileSpaceAllocator,
     pub(crate) counters: CacheCounters,
     /// As [`CacheOptions::has_barriers`].
     has_barriers: AtomicBool,
@@ -176,7 +176,7 @@ impl Cache {
             shared_graph: Arc::new(SharedGraph::new(settings.mutant)),
             dirty_raw_data: DirtyRawData::new(shards),
             write_buffer: WriteBuffer::default(),
-            space: Space::new(end, settings.widths.offset, settings.clock.clone(), settings.has_barriers),
+            space: FileSpaceAllocator::new(end, settings.widths.offset, settings.clock.clone(), settings.has_barriers),
             counters: CacheCounters::default(),
             has_barriers: settings.has_barriers.into(),
             atomic_flush: false.into(),
@@ -218,7 +218,7 @@ impl Cache {
     }
 
     /// The file's space.
-    pub fn space(&self) -> &Space {
+    pub fn space(&self) -> &FileSpaceAllocator {
         &self.space
     }
 

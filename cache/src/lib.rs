@@ -43,9 +43,9 @@ pub use entry_id::{EntryId, Owner};
 pub use error::{DependencyCycle, Error, Result, StorageAction};
 pub use metadata::{EntryPatch, FlushScope, FlushStep, ImageRange, PendingFlush, UnpublishedChunkData};
 #[doc(hidden)]
-pub use mutant::CacheMutant;
-pub use raw_data::{ATOMIC_READ_WINDOW_BYTES, RawWrite, ReplacedBytesVisibility};
-pub use space::{FreeEpoch, FreeList, QuarantineStats, RawReadGuard, ReusePolicy, Space, SpaceKind};
+pub use mutant::CacheMutantOptions;
+pub use raw_data::{ATOMIC_READ_WINDOW_BYTES, ChunkFlushWrite, ReplacedBytesVisibility};
+pub use space::{FileSpaceAllocator, FreeEpoch, FreeList, QuarantineStats, RawReadGuard, ReusePolicy, SpaceKind};
 pub use storage::{
     BaseOffsetStorage, BatchReadHints, FaultyStorage, FileStorage, InjectedFailure, MemoryStorage, StorageOp,
 };

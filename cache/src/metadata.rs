@@ -220,7 +220,7 @@ impl Cache {
         if unwritten {
             self.space.free_unwritten(addr, len);
         } else {
-            self.space.free_metadata(addr, len);
+            self.space.free_metadata_after_full_flush(addr, len);
         }
     }
 

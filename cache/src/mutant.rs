@@ -1,7 +1,7 @@
 //! What mutants lack. The model checker runs mutants of the writer to show that each protection matters: some reader must
 //! find out each of them.
 //!
-//! Only the feature `mutants` compiles mutants in. Without it, [`CacheMutant`] is empty, and all that is asked of it is
+//! Only the feature `mutants` compiles mutants in. Without it, [`CacheMutantOptions`] is empty, and all that is asked of it is
 //! known when the crate is compiled.
 
 use crate::barrier_kind::BarrierKind;
@@ -9,7 +9,7 @@ use crate::dependency_kind::{DependencyKind, DependencyKinds};
 
 /// The protections that a mutant of the cache lacks; none by default.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct CacheMutant {
+pub struct CacheMutantOptions {
     /// The kinds of flush dependencies that are violated on purpose.
     #[cfg(feature = "mutants")]
     pub violated_edges: DependencyKinds,
@@ -24,7 +24,7 @@ pub struct CacheMutant {
     pub disable_redo_serials: bool,
 }
 
-impl CacheMutant {
+impl CacheMutantOptions {
     #[inline(always)]
     fn edges(self) -> DependencyKinds {
         #[cfg(feature = "mutants")]

@@ -13,8 +13,8 @@ use std::{borrow::Cow, sync::atomic::Ordering::Relaxed};
 use h5live_format::Addr;
 use smallvec::SmallVec;
 
+pub use self::dirty_raw_data::ChunkFlushWrite;
 pub(crate) use self::dirty_raw_data::DirtyRawData;
-pub use self::dirty_raw_data::RawWrite;
 use self::dirty_raw_data::WriteThroughGuard;
 pub(crate) use self::merged_writes::MergedWrites;
 pub use self::merged_writes::ReplacedBytesVisibility;
@@ -199,7 +199,7 @@ impl Cache {
     ///
     /// # Errors
     /// [`Error::Io`]; [`Error::PastEnd`] if the file ends earlier than this cache has made it.
-    pub fn read_raw_padded(&self, chunk: Addr, offset: u64, into: &mut [u8]) -> Result<()> {
+    pub fn read_raw_zero_padded(&self, chunk: Addr, offset: u64, into: &mut [u8]) -> Result<()> {
         self.read_raw_with(chunk, offset, into, |at, gap| {
             let start = defined(at.get())?;
             let len = gap.len() as u64;
@@ -256,13 +256,13 @@ impl Cache {
     }
 
     /// Gives back the `len` bytes of a chunk to which the index no longer leads, and drops those of its bytes that wait
-    /// to be written. With an `owner`, only structures of that object lead there.
-    pub fn free_raw(&self, owner: Option<Owner>, chunk: Addr, len: u64) {
+    /// to be written. With an `sole_owner`, only structures of that object lead there.
+    pub fn free_raw(&self, sole_owner: Option<Owner>, chunk: Addr, len: u64) {
         self.space.note_raw_move();
         self.discard_raw(chunk);
-        match owner {
-            Some(owner) => self.space.free_raw_owned(owner, chunk, len),
-            None => self.space.free_raw(chunk, len),
+        match sole_owner {
+            Some(sole_owner) => self.space.free_raw_after_owner_flush(sole_owner, chunk, len),
+            None => self.space.free_raw_after_full_flush(chunk, len),
         }
     }
 
@@ -284,7 +284,7 @@ impl Cache {
     }
 
     /// Writes taken raw data, in order of addresses, adjacent pieces together, and pieces that lie near to each other, too.
-    pub(crate) fn write_taken_raw_data(&self, writes: &[RawWrite]) -> Result<()> {
+    pub(crate) fn write_taken_raw_data(&self, writes: &[ChunkFlushWrite]) -> Result<()> {
         let mut pieces: Vec<(u64, &[u8])> = Vec::with_capacity(writes.len());
         let mut joined: Vec<u8> = Vec::new();
         for write in writes {

@@ -25,7 +25,7 @@ pub(crate) fn enter_scope<T>(cache: &T, entering: ReentryScope, forbidden: &[Ree
     let _ = entering;
     ReentryGuard {
         #[cfg(all(debug_assertions, not(loom)))]
-        _inside: debug::EnteredScope::new(cache, entering),
+        _inside: debug::EnteredScope::enter(cache, entering),
     }
 }
 
@@ -52,7 +52,7 @@ mod debug {
     }
 
     impl EnteredScope {
-        pub fn new<T>(cache: &T, entering: ReentryScope) -> Self {
+        pub fn enter<T>(cache: &T, entering: ReentryScope) -> Self {
             let what = (from_ref(cache).addr(), entering);
             INSIDE.with_borrow_mut(|all| all.push(what));
             EnteredScope { what, _same_thread: PhantomData }

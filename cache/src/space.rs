@@ -1,4 +1,4 @@
-//! Space in the file: allocation, freed space, and the announced end of file.
+//! FileSpaceAllocator in the file: allocation, freed space, and the announced end of file.
 
 mod free_list;
 mod free_space;
@@ -42,7 +42,7 @@ const SKIPPED_RECLAIM_QUERIES: u32 = 31;
 
 /// The space of one file.
 #[derive(Debug)]
-pub struct Space {
+pub struct FileSpaceAllocator {
     state: Mutex<SpaceState>,
     clock: Clock,
     /// The length of the storage, which is never written beyond it. Taken before `state`, if with it.
@@ -86,7 +86,7 @@ const MAX_RESERVE_BYTES: u64 = 4 << 20;
 /// The zeros for prefilling.
 static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
 
-/// A moment between two snapshots of whole flushes, see [`Space::is_reclaimable`].
+/// A moment between two snapshots of whole flushes, see [`FileSpaceAllocator::is_reclaimable`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct FreeEpoch(u64);
 
@@ -132,7 +132,7 @@ impl SpaceState {
     }
 
     fn free_section(&mut self, (at, len, kind): FreedSection) {
-        // Space that a damaged file frees may be outside of the file.
+        // FileSpaceAllocator that a damaged file frees may be outside of the file.
         if self.contains_range(at, len) {
             self.free.free_range(at, len, kind);
         }
@@ -144,7 +144,7 @@ impl SpaceState {
     }
 }
 
-impl Space {
+impl FileSpaceAllocator {
     /// The space of a file whose superblock announces `superblock_eof` (bytes from the base address), with addresses of `offset_width`
     /// width. With `durable_flushes`, freed space also waits until the flush that makes it unreachable is durable.
     pub fn new(superblock_eof: u64, offset_width: Width, clock: Clock, durable_flushes: bool) -> Self {
@@ -163,10 +163,10 @@ impl Space {
             queries_to_skip: 0,
             wants_epochs: false,
         };
-        Space { state: Mutex::new(state), clock, length: Mutex::new(None), raw_reads: RawReads::new() }
+        FileSpaceAllocator { state: Mutex::new(state), clock, length: Mutex::new(None), raw_reads: RawReads::new() }
     }
 
-    /// Space for `len` bytes.
+    /// FileSpaceAllocator for `len` bytes.
     ///
     /// # Errors
     /// [`Error::AddressSpaceFull`] if addresses do not reach that far.
@@ -174,11 +174,11 @@ impl Space {
         self.alloc_with_zero_tail_offset(len, kind).map(|(addr, _)| addr)
     }
 
-    /// As [`Space::alloc`], and the byte of the space from which on it is known to hold zeros for good: nothing was
+    /// As [`FileSpaceAllocator::alloc`], and the byte of the space from which on it is known to hold zeros for good: nothing was
     /// ever written there, and no redo record will be. It is `len` where nothing is known.
     ///
     /// # Errors
-    /// As [`Space::alloc`].
+    /// As [`FileSpaceAllocator::alloc`].
     pub fn alloc_with_zero_tail_offset(&self, len: u64, kind: SpaceKind) -> Result<(Addr, u64)> {
         let state = &mut *self.state.lock();
         if let Some(at) = state.free.take_recently_freed(len, kind) {
@@ -197,28 +197,28 @@ impl Space {
         Ok((Addr::new(at), if is_known { used.saturating_sub(at).min(len) } else { len }))
     }
 
-    /// Space for `len` bytes that was free, and ends before `limit` (bytes from the base address).
+    /// FileSpaceAllocator for `len` bytes that was free, and ends before `limit` (bytes from the base address).
     pub fn alloc_before(&self, len: u64, kind: SpaceKind, limit: u64) -> Option<Addr> {
         self.state.lock().free.take_below_limit(len, kind, limit).map(Addr::new)
     }
 
     /// Gives back the `len` bytes at `at` that held a structure.
-    pub fn free_metadata(&self, at: Addr, len: u64) {
+    pub fn free_metadata_after_full_flush(&self, at: Addr, len: u64) {
         self.defer_free(at, len, SpaceKind::Metadata, None);
     }
 
-    /// As [`Space::free_metadata`], of a structure to which only structures of `owner` lead: to flush that object is enough.
-    pub fn free_metadata_owned(&self, owner: Owner, at: Addr, len: u64) {
+    /// As [`FileSpaceAllocator::free_metadata`], of a structure to which only structures of `owner` lead: to flush that object is enough.
+    pub fn free_metadata_after_owner_flush(&self, owner: Owner, at: Addr, len: u64) {
         self.defer_free(at, len, SpaceKind::Metadata, Some(owner));
     }
 
     /// Gives back the `len` bytes at `at` that held raw data.
-    pub fn free_raw(&self, at: Addr, len: u64) {
+    pub fn free_raw_after_full_flush(&self, at: Addr, len: u64) {
         self.defer_free(at, len, SpaceKind::Raw, None);
     }
 
-    /// As [`Space::free_raw`], of raw data to which only structures of `owner` lead.
-    pub fn free_raw_owned(&self, owner: Owner, at: Addr, len: u64) {
+    /// As [`FileSpaceAllocator::free_raw`], of raw data to which only structures of `owner` lead.
+    pub fn free_raw_after_owner_flush(&self, owner: Owner, at: Addr, len: u64) {
         self.defer_free(at, len, SpaceKind::Raw, Some(owner));
     }
 
@@ -291,7 +291,7 @@ impl Space {
 
     /// Takes over space to which nothing in the file leads, and that an earlier session left: `len` bytes at `at`, which
     /// held something of `kind`. In a session with readers it rests, because they may have followed that session, too.
-    pub fn adopt_free_range(&self, at: u64, len: u64, kind: SpaceKind) {
+    pub fn adopt_unreachable_range(&self, at: u64, len: u64, kind: SpaceKind) {
         let state = &mut *self.state.lock();
         if state.contains_range(at, len) {
             let free = state.quarantine.adopt_section((at, len, kind), self.clock.now());
@@ -299,9 +299,9 @@ impl Space {
         }
     }
 
-    /// As [`Space::adopt_free_range`], when nobody has had the file open for a moment since: it rests for a moment only,
+    /// As [`FileSpaceAllocator::adopt_free_range`], when nobody has had the file open for a moment since: it rests for a moment only,
     /// for readers that have the file open only while they read a part of it.
-    pub fn adopt_free_range_without_readers(&self, at: u64, len: u64, kind: SpaceKind) {
+    pub fn adopt_range_with_min_grace(&self, at: u64, len: u64, kind: SpaceKind) {
         let state = &mut *self.state.lock();
         if state.contains_range(at, len) {
             state.quarantine.begin_min_grace(vec![(at, len, kind)], self.clock.now());
@@ -391,8 +391,8 @@ impl Space {
     pub fn is_reclaimable(&self, freed_at: FreeEpoch) -> bool {
         let state = &mut *self.state.lock();
         state.reclaim_expired(&self.clock, &self.raw_reads);
-        let is_settled =
-            state.quarantine.policy() != ReusePolicy::Never && state.quarantine.last_reusable_full_flush() > freed_at.0;
+        let is_settled = state.quarantine.policy() != ReusePolicy::Never
+            && state.quarantine.reclaimable_before_full_flush() > freed_at.0;
         state.wants_epochs |= !is_settled;
         is_settled
     }
@@ -439,7 +439,7 @@ impl Space {
             .then(|| state.end.saturating_add(eof_slack(state.end)).min(state.max_addr - 1))
     }
 
-    /// Whether [`Space::next_superblock_eof`] has an end to announce.
+    /// Whether [`FileSpaceAllocator::next_superblock_eof`] has an end to announce.
     pub(crate) fn needs_superblock_eof(&self) -> bool {
         self.next_superblock_eof().is_some()
     }
@@ -470,7 +470,7 @@ impl Space {
         self.state.lock().quarantine.require_durable_flushes();
     }
 
-    /// The present state of flushing, for [`Space::end_sync`]: a sync that begins now makes everything so far durable.
+    /// The present state of flushing, for [`FileSpaceAllocator::end_sync`]: a sync that begins now makes everything so far durable.
     pub(crate) fn flush_mark(&self) -> FlushMark {
         self.state.lock().quarantine.flush_mark()
     }
@@ -482,13 +482,13 @@ impl Space {
         state.free_sections(free, &self.raw_reads);
     }
 
-    /// Makes the storage at least `len` bytes long. Call this, or [`Space::ensure_len_ahead`], before a write. Nothing
+    /// Makes the storage at least `len` bytes long. Call this, or [`FileSpaceAllocator::ensure_len_ahead`], before a write. Nothing
     /// is ever written beyond the known length, so setting a greater length cuts nothing off.
     pub(crate) fn ensure_len(&self, len: u64, storage: &dyn Storage) -> Result<()> {
         self.grow_storage(len, len, storage)
     }
 
-    /// As [`Space::ensure_len`], but if the storage must grow, it grows by so much that it seldom must.
+    /// As [`FileSpaceAllocator::ensure_len`], but if the storage must grow, it grows by so much that it seldom must.
     pub(crate) fn ensure_len_ahead(&self, len: u64, storage: &dyn Storage) -> Result<()> {
         self.grow_storage(len, len.saturating_add(eof_slack(len)), storage)
     }

@@ -57,7 +57,7 @@ pub trait Storage: Send + Sync + fmt::Debug {
     }
 
     /// Reads ranges of bytes, and calls `each` with the number of each and its bytes, in any order, until `each` returns
-    /// `false`. There are fewer bytes only at the end, as in [`Storage::read_at`]. At most `budget` bytes are held at a time,
+    /// `false`. There are fewer bytes only at the end, as in [`Storage::read_at`]. At most `memory_budget_bytes` bytes are held at a time,
     /// or one range.
     ///
     /// # Errors
@@ -65,10 +65,10 @@ pub trait Storage: Send + Sync + fmt::Debug {
     fn read_ranges(
         &self,
         ranges: &[Range<u64>],
-        budget: usize,
+        memory_budget_bytes: usize,
         each: &mut dyn FnMut(usize, &[u8]) -> bool,
     ) -> io::Result<()> {
-        let _ = budget;
+        let _ = memory_budget_bytes;
         read_each_range(self, ranges, each)
     }
 

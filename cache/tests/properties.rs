@@ -327,7 +327,7 @@ impl Model {
                 let key = at.get().unwrap();
                 self.cache.forget_entry(at);
                 if matches!(act, Act::Free(_)) {
-                    self.cache.space().free_metadata(at, BLOCK);
+                    self.cache.space().free_metadata_after_full_flush(at, BLOCK);
                 }
                 self.blocks.retain(|(there, _)| *there != at);
                 self.versions.remove(&key);
@@ -564,12 +564,12 @@ fn freed_space_is_used_again_only_when_nothing_on_the_storage_points_to_it() {
     cache.insert_entry(freed, owner(0), Block(1));
     cache.flush(FlushScope::All).unwrap();
     cache.forget_entry(freed);
-    space.free_metadata(freed, BLOCK);
+    space.free_metadata_after_full_flush(freed, BLOCK);
     assert_ne!(space.alloc(BLOCK, SpaceKind::Metadata).unwrap(), freed);
     cache.flush(FlushScope::All).unwrap();
     assert_eq!(space.alloc(BLOCK, SpaceKind::Metadata).unwrap(), freed);
     space.set_reuse_policy(ReusePolicy::Never);
-    space.free_metadata(freed, BLOCK);
+    space.free_metadata_after_full_flush(freed, BLOCK);
     cache.flush(FlushScope::All).unwrap();
     assert_ne!(space.alloc(BLOCK, SpaceKind::Metadata).unwrap(), freed);
 }

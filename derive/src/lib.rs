@@ -171,7 +171,7 @@ fn compound_encoding(members: &[Member], types: &[&Type], names: &[String], memo
             false #(|| encoder.1.#at.may_refuse::<#types>())*
         }
 
-        fn is_partial(encoder: &Self::Encoder) -> bool {
+        fn leaves_bytes_unchanged(encoder: &Self::Encoder) -> bool {
             encoder.0
         }
     }

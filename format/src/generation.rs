@@ -41,13 +41,13 @@ impl GenerationWord {
 
     /// The number of the generation. While the file is being [changed](Self::is_changing), it is the number to which
     /// the redo record leads.
-    pub fn number(self) -> u64 {
+    pub fn generation_number(self) -> u64 {
         self.0.div_ceil(2)
     }
 
     /// The number of the redo record that leads to this generation: the lowest 24 bits of its own.
-    pub fn redo_record_number(self) -> SeqlockCounter {
-        let [a, b, c, d, ..] = self.number().to_le_bytes();
+    pub fn redo_record_seqlock(self) -> SeqlockCounter {
+        let [a, b, c, d, ..] = self.generation_number().to_le_bytes();
         SeqlockCounter::new(u32::from_le_bytes([a, b, c, d]))
     }
 
@@ -55,8 +55,8 @@ impl GenerationWord {
     /// failure: of what was written after the record, any part may have outlasted it. A record of an earlier generation
     /// would take the file back. Records that bear no number were written before there were numbers.
     pub fn accepts_redo_record(self, record: &RedoRecord) -> bool {
-        let next = self.next_changing().redo_record_number();
-        record.seqlock == SeqlockCounter::default() || [self.redo_record_number(), next].contains(&record.seqlock)
+        let next = self.next_changing().redo_record_seqlock();
+        record.seqlock == SeqlockCounter::default() || [self.redo_record_seqlock(), next].contains(&record.seqlock)
     }
 
     /// Whether the bytes of the redo record may not be in place yet.
@@ -68,14 +68,14 @@ impl GenerationWord {
     #[must_use]
     pub fn next_changing(self) -> Self {
         // 47 bits of flushes are enough for anybody's session; one that has more begins anew.
-        let next = self.number().saturating_mul(2).saturating_add(1);
+        let next = self.generation_number().saturating_mul(2).saturating_add(1);
         if next >> 48 == 0 { GenerationWord(next) } else { GenerationWord(1) }
     }
 
     /// This generation, with all bytes in place.
     #[must_use]
     pub fn change_completed(self) -> Self {
-        GenerationWord(self.number().saturating_mul(2))
+        GenerationWord(self.generation_number().saturating_mul(2))
     }
 }
 
@@ -88,8 +88,11 @@ mod tests {
         let first = GenerationWord::FIRST;
         let second = first.next_changing();
         assert!(!first.is_changing() && second.is_changing() && !second.change_completed().is_changing());
-        assert_eq!((first.number(), second.number(), second.change_completed().number()), (1, 2, 2));
-        assert_eq!(second.next_changing().number(), 3);
+        assert_eq!(
+            (first.generation_number(), second.generation_number(), second.change_completed().generation_number()),
+            (1, 2, 2)
+        );
+        assert_eq!(second.next_changing().generation_number(), 3);
         assert_eq!(second.change_completed().next_changing(), second.next_changing());
         for word in [first, second, GenerationWord((1 << 48) - 2)] {
             assert_eq!(GenerationWord::from_bytes(&word.to_bytes()), Some(word));
@@ -108,7 +111,7 @@ mod tests {
     fn a_record_counts_for_its_generation_and_the_one_before() {
         let third = GenerationWord::FIRST.next_changing().change_completed().next_changing().change_completed();
         let record = |generation: GenerationWord| RedoRecord {
-            seqlock: generation.redo_record_number(),
+            seqlock: generation.redo_record_seqlock(),
             ..RedoRecord::default()
         };
         for shown in [third, third.change_completed().next_changing()] {

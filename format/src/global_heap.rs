@@ -224,7 +224,7 @@ impl GlobalHeapCollection {
     }
 
     /// Bytes behind the last object in which another fits, its header included.
-    pub fn free_bytes(&self) -> u64 {
+    pub fn free_bytes_at_end(&self) -> u64 {
         self.free
     }
 
@@ -457,7 +457,7 @@ mod tests {
     fn removed_objects_leave_their_room_and_the_others_keep_their_numbers() {
         let widths = Widths::default();
         let mut heap = GlobalHeapCollection::new(4096, widths);
-        let before = heap.free_bytes();
+        let before = heap.free_bytes_at_end();
         for len in [10u8, 20, 30, 40] {
             heap.insert_object(&vec![len; len.into()], widths).unwrap();
         }
@@ -470,7 +470,7 @@ mod tests {
         assert_eq!(decoded.object_bytes(1), None);
         assert_eq!(heap.insert_object(&[5; 5], widths), Some(5));
         assert_eq!(heap.remove_objects(|_| true, widths), 3);
-        assert!(heap.is_empty() && heap.free_bytes() == before);
+        assert!(heap.is_empty() && heap.free_bytes_at_end() == before);
     }
 
     #[test]
@@ -480,7 +480,7 @@ mod tests {
             let mut heap = GlobalHeapCollection::new(4096, widths);
             let len = 4096 - 16 - 16 - left;
             assert_eq!(heap.insert_object(&vec![9; len as usize], widths), Some(1));
-            assert_eq!(heap.free_bytes(), if left < 16 { 0 } else { left });
+            assert_eq!(heap.free_bytes_at_end(), if left < 16 { 0 } else { left });
             assert_eq!(heap.insert_object(&[], widths).is_some(), left >= 16);
             let bytes = encode(&heap, widths).unwrap();
             assert_eq!(decode::<GlobalHeapCollection>(&bytes, widths).unwrap(), heap);
@@ -529,10 +529,10 @@ mod tests {
         assert_eq!(lens(&heap), [None, Some(30), Some(40), Some(10), None]);
         assert_eq!(decode::<GlobalHeapCollection>(&encode(&heap, widths).unwrap(), widths).unwrap(), heap);
         assert_eq!(heap.insert_object(&[8; 8], widths), Some(8));
-        let free = heap.free_bytes();
+        let free = heap.free_bytes_at_end();
         assert_eq!(heap.remove_objects(|index| index == 2, widths), 1);
         assert_eq!(lens(&heap), [None, None, Some(40), Some(10), Some(8)]);
-        assert_eq!(heap.free_bytes(), free + 16 + 32 + 16 + 24, "what was free between them is so behind them");
+        assert_eq!(heap.free_bytes_at_end(), free + 16 + 32 + 16 + 24, "what was free between them is so behind them");
         let decoded = decode::<GlobalHeapCollection>(&encode(&heap, widths).unwrap(), widths).unwrap();
         assert_eq!((&decoded, lens(&decoded)), (&heap, lens(&heap)));
     }

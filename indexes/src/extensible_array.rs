@@ -192,7 +192,7 @@ impl ExtensibleArray {
         let page = slot / self.geometry.elements_per_page();
         let in_page = slot % self.geometry.elements_per_page();
         let addr = match branch {
-            DataBlockPath::Direct(at) => index_block.read().data_blocks.get(at),
+            DataBlockPath::Direct(at) => index_block.read().direct_data_blocks.get(at),
             DataBlockPath::SuperBlock { slot: at, within } => {
                 let addr = index_block.read().super_blocks.get(at).unwrap_or_default();
                 if !addr.is_defined() {
@@ -223,7 +223,7 @@ impl ExtensibleArray {
         let Some(header) = self.array.header()? else { return Ok(None) };
         let (end, index_block) = {
             let header = header.read();
-            (header.max_index_set, header.index_block)
+            (header.used_index_end, header.index_block)
         };
         if end == 0 || !index_block.is_defined() {
             return Ok(None);
@@ -317,10 +317,10 @@ impl ChunkIndex for ExtensibleArray {
         let header = self.array.get_or_create_header()?;
         let (table, slot) = self.block_for_writing(&header, place)?;
         let last = self.geometry.last_index_in_block(index, place);
-        if header.read().max_index_set <= index {
+        if header.read().used_index_end <= index {
             // While chunks come one after the other, the header is written once for each table.
             let end = if header.is_new() { index } else { last };
-            header.update(|header| header.max_index_set = end + 1);
+            header.update(|header| header.used_index_end = end + 1);
         }
         let recent =
             LastWrittenBlock::new(header, table, index - slot as u64..last + 1, self.array.root.flush_parent_ids());

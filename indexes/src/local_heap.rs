@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-use h5live_cache::{DependencyKind, DependencyNode, FreeEpoch, FreeList, Handle, Space, SpaceKind};
+use h5live_cache::{DependencyKind, DependencyNode, FileSpaceAllocator, FreeEpoch, FreeList, Handle, SpaceKind};
 use h5live_format::{Addr, LocalHeapData, LocalHeapFreeRange, LocalHeapPrefix};
 use h5live_model::Name;
 use parking_lot::Mutex;
@@ -79,7 +79,7 @@ impl StringSpaceState {
     }
 
     /// Frees the space of unused strings to which nothing in the file leads any more.
-    fn reclaim_removed(&mut self, space: &Space) {
+    fn reclaim_removed(&mut self, space: &FileSpaceAllocator) {
         // The first has waited longest.
         if self.removed.first().is_none_or(|(moment, ..)| !space.is_reclaimable(*moment)) {
             return;
@@ -338,7 +338,7 @@ impl LocalHeapStrings {
         self.add_dependency(&self.prefix, data)?;
         self.prefix.update(|prefix| (prefix.data_size, prefix.free_list_head) = (size, free));
         if let Some(end) = at.get().filter(|_| size < old && place.is_none()).and_then(|at| at.checked_add(size)) {
-            cache.space().free_metadata(Addr::new(end), old - size);
+            cache.space().free_metadata_after_full_flush(Addr::new(end), old - size);
         }
         Ok(true)
     }

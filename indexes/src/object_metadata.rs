@@ -149,7 +149,7 @@ impl ObjectMetadataAccess {
     /// As [`ObjectMetadataAccess::free_structure`], of a structure to which only others of the same object lead, which stays.
     pub fn free_after_owner_flush(&self, addr: Addr, len: u64) {
         self.cache.forget_entry(addr);
-        self.cache.space().free_metadata_owned(self.owner, addr, len);
+        self.cache.space().free_metadata_after_owner_flush(self.owner, addr, len);
     }
 
     /// Orders two structures: `parent` is never written while `child` is dirty.

@@ -25,16 +25,16 @@ pub type FilterResult = std::result::Result<(Vec<u8>, u32), Box<dyn std::error::
 
 /// Applies and undoes filters for a store that keeps filtered structures of its own.
 pub trait FilterEngine: Send + Sync + fmt::Debug {
-    /// The `size` bytes that went through `filters` to become `bytes`; bit `i` of `mask` set: filter `i` was skipped.
+    /// The `unfiltered_size` bytes that went through `filters` to become `bytes`; bit `i` of `filter_mask` set: filter `i` was skipped.
     ///
     /// # Errors
-    /// [`UnknownFilter`], [`UnsupportedFilterData`]; others if the bytes are damaged, or they are not `size` in the end.
+    /// [`UnknownFilter`], [`UnsupportedFilterData`]; others if the bytes are damaged, or they are not `unfiltered_size` in the end.
     fn unfilter(
         &self,
         filters: &[FilterSpec],
-        mask: u32,
+        filter_mask: u32,
         bytes: Vec<u8>,
-        size: u64,
+        unfiltered_size: u64,
     ) -> std::result::Result<Vec<u8>, Box<dyn std::error::Error + Send + Sync>>;
 
     /// Applies `filters` to `bytes`. Returns the result and the mask: bit `i` is set if filter `i` was skipped. Unknown

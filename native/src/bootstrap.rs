@@ -51,9 +51,9 @@ impl FileTail {
         let FileTail::Resting { from, end } = self else { return };
         match other_handles {
             OtherHandlePresence::None => {
-                cache.space().adopt_free_range_without_readers(from, end - from, SpaceKind::Metadata)
+                cache.space().adopt_range_with_min_grace(from, end - from, SpaceKind::Metadata)
             }
-            _ => cache.space().adopt_free_range(from, end - from, SpaceKind::Metadata),
+            _ => cache.space().adopt_unreachable_range(from, end - from, SpaceKind::Metadata),
         }
     }
 
@@ -180,9 +180,9 @@ impl OpenOptions {
         let parts = SessionParts { cache, status, superblock, lock, retry, heap_reader };
         let session = NativeSession::new(parts, self, &path)?;
         if self.mode == Mode::SwmrWrite {
-            session.adjust_lock_for_readers()?;
+            session.let_readers_in()?;
         }
-        session.prepare_extension_for_writing()?;
+        session.adopt_free_space_drop_image()?;
         let plan = if self.mutant.lacks_recount() { RepairPlan::default() } else { repair_plan };
         recovery_scan::apply_repairs(session, plan)
     }

@@ -219,7 +219,8 @@ impl NativeDataset {
             matches!(state.layout.chunk_entry_format(), Some(ChunkEntryFormat::Filtered(_)))
                 && !state.skips_all_filters(chunk.filter_mask)
         };
-        let read = if is_filtered { cache.read_raw(addr, at, into) } else { cache.read_raw_padded(addr, at, into) };
+        let read =
+            if is_filtered { cache.read_raw(addr, at, into) } else { cache.read_raw_zero_padded(addr, at, into) };
         if reading.unwritten_discarded_since_start() {
             check()?;
         }

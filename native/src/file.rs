@@ -118,7 +118,7 @@ impl Store for NativeFile {
             |after, each| {
                 let _lock = self.0.lock_header_if_writable(addr);
                 let header = self.group(group)?;
-                LinkStorage::load(&self.0, &header)?.for_each_link_after(&header, after, each)
+                LinkStorage::load(&self.0, &header)?.for_each_link_page(&header, after, each)
             },
         )?;
         Ok(())

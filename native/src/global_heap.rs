@@ -130,7 +130,7 @@ impl GlobalHeap {
         if fill_collection(&mut collection, at, objects, widths, places) == 0 {
             return Err(Error::DamagedObject { header: at, rule: "a new collection has room for its first object" });
         }
-        let room = collection.free_bytes() > 0;
+        let room = collection.free_bytes_at_end() > 0;
         let collection = self.cache.insert_entry(at, Owner::new(at), collection);
         writer.mark_changed(&collection);
         if room || writer.current_collection.is_none() {
@@ -370,7 +370,7 @@ impl GlobalHeapWriter {
             return;
         }
         if self.collections_with_room.len() == MAX_COLLECTIONS_WITH_ROOM {
-            let free = |collection: &Handle<GlobalHeapCollection>| collection.read().free_bytes();
+            let free = |collection: &Handle<GlobalHeapCollection>| collection.read().free_bytes_at_end();
             let fullest = (0..).zip(&self.collections_with_room).min_by_key(|(_, known)| free(known));
             if let Some((fullest, _)) = fullest {
                 self.collections_with_room.swap_remove(fullest);

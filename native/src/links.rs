@@ -127,7 +127,7 @@ impl LinkStorage {
     ///
     /// # Errors
     /// If a structure cannot be read.
-    pub fn for_each_link_after(
+    pub fn for_each_link_page(
         &self,
         header: &CachedHeader,
         after: Option<&Name>,
@@ -145,7 +145,7 @@ impl LinkStorage {
                 });
             }
             LinkStorage::Dense(dense) => {
-                is_ended = dense.for_each_link_after(header, after, &mut |stored| each(link_from_message(stored)))?;
+                is_ended = dense.for_each_link_page(header, after, &mut |stored| each(link_from_message(stored)))?;
             }
         }
         Ok(is_ended)

@@ -35,17 +35,17 @@ const DATATYPE_ROOM: ReservedHeaderSpace = ReservedHeaderSpace::AtEnd(64);
 const SHARED_FLAG: MessageFlags = MessageFlags(0x03);
 
 impl NativeSession {
-    /// Makes an object to which no link leads yet; a compact dataset may have `elements` from the start.
+    /// Makes an object to which no link leads yet; a compact dataset may have `compact_elements` from the start.
     ///
     /// # Errors
     /// If the description contradicts itself, or a file of this profile cannot hold the object; if there is no space.
-    pub fn create_object(&self, spec: &ObjectSpec, elements: Option<&[u8]>) -> Result<CachedHeader> {
+    pub fn create_object(&self, spec: &ObjectSpec, compact_elements: Option<&[u8]>) -> Result<CachedHeader> {
         match &spec.body {
             ObjectKindSpec::Dataset(dataset) => {
                 dataset.check()?;
-                create_dataset(self, spec, dataset, elements)
+                create_dataset(self, spec, dataset, compact_elements)
             }
-            _ if elements.is_some() => Err(not_compact_error()),
+            _ if compact_elements.is_some() => Err(not_compact_error()),
             ObjectKindSpec::Group(group) => self.create_group(spec, group),
             ObjectKindSpec::Datatype(datatype) => {
                 let message = DatatypeMessage::new(self.profile, datatype.clone());

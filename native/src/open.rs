@@ -21,7 +21,7 @@ impl OpenOptions {
             Mode::Read | Mode::SwmrRead => self.start_reading(medium),
             Mode::Write | Mode::SwmrWrite => {
                 let mut found = self.access().check_writable(&medium.storage, &medium.lock, true)?;
-                if self.mutant.has_other_readers {
+                if self.mutant.simulates_other_handles {
                     found.other_handles = OtherHandlePresence::Some;
                 }
                 self.start_writing(medium, found)
@@ -44,8 +44,8 @@ impl OpenOptions {
         AccessOptions {
             mode: self.mode,
             locking: self.locking,
-            take_over: self.take_over,
-            takes_turns: self.takes_turns,
+            take_over: self.take_over_if_unknown,
+            takes_turns: self.ignores_other_writers,
             reports_writer_process: self.reports_writer_process,
         }
     }
@@ -67,7 +67,7 @@ impl OpenOptions {
 
     fn start_writing_file(&self, path: &Path, opened: FileOpenedForWriting) -> Result<NativeSession> {
         let FileOpenedForWriting { file, lock, found_state: found } = opened;
-        let storage = self.wrapper.wrap(Arc::new(self.file_storage(file)));
+        let storage = self.existing_file_write_wrapper.wrap(Arc::new(self.file_storage(file)));
         self.start_writing(SessionMedium { path: path.to_owned(), storage, lock }, found)
     }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use h5live_cache::{CacheMutant, CacheOptions, Clock, ReusePolicy, Storage};
+use h5live_cache::{CacheMutantOptions, CacheOptions, Clock, ReusePolicy, Storage};
 use h5live_format::Superblock;
 use h5live_format::messages::BtreeK;
 use h5live_model::{AllocationLimit, FileSpaceSettings, FilterEngine, LibVer, Mode, NoFilters, ObjectSpec};
@@ -38,9 +38,9 @@ pub struct OpenOptions {
     /// Which versions of structures are written.
     pub profile: LibVer,
     /// Write a file that its superblock says is being written, when the system cannot tell whether its writer lives.
-    pub take_over: bool,
+    pub take_over_if_unknown: bool,
     /// Other processes that have the file open for writing are ignored: they have agreed that it is the turn of this one.
-    pub takes_turns: bool,
+    pub ignores_other_writers: bool,
     /// Closing leaves a live file as it is, with the flags that say that it is being written: another writer takes its
     /// turn next, and readers go on following. Without effect on files with superblocks before version 3.
     pub leaves_live: bool,
@@ -69,7 +69,7 @@ pub struct OpenOptions {
     /// open (Linux, file systems of this machine). Else it is never used again in the session.
     pub reuse_when_exclusive: bool,
     /// Most bytes of such space that wait for readers to close the file.
-    pub max_unreclaimed_bytes: u64,
+    pub max_bytes_awaiting_no_readers: u64,
     /// Headroom: bytes beyond its end that a file announces as soon as others may follow. Readers of libhdf5 never look
     /// at the end again. With headroom they can follow new objects, dense links and attributes, elements of variable
     /// length and contiguous data that come to lie there. Without it, they can follow only elements of datasets that
@@ -98,7 +98,7 @@ pub struct OpenOptions {
     pub mutant: MutantOptions,
     /// For them too: by way of what a file that exists is written.
     #[doc(hidden)]
-    pub wrapper: StorageWrapper,
+    pub existing_file_write_wrapper: StorageWrapper,
 }
 
 /// Sizes of version 1 B-tree nodes, as the user gives them: K, for at most 2K children.
@@ -171,7 +171,7 @@ impl std::fmt::Debug for StorageWrapper {
 #[derive(Debug, Clone, Copy, Default)]
 pub struct MutantOptions {
     /// What the cache lacks.
-    pub cache: CacheMutant,
+    pub cache: CacheMutantOptions,
     /// Durable flushes have no barrier between new data and the structures that lead to it.
     #[cfg(feature = "mutants")]
     pub disable_barriers: bool,
@@ -182,10 +182,10 @@ pub struct MutantOptions {
     #[cfg(feature = "mutants")]
     pub disable_recovery_recount: bool,
     /// Others have a storage open that is no file.
-    pub has_other_readers: bool,
+    pub simulates_other_handles: bool,
     /// While readers of libhdf5 may follow, freed space is used again after a grace.
     #[cfg(feature = "mutants")]
-    pub reuses_space_after_grace: bool,
+    pub reuses_space_despite_libhdf5_readers: bool,
     /// As [`CacheOptions::shard_count`](h5live_cache::CacheOptions::shard_count), for a session of a single thread.
     pub cache_shard_count: Option<usize>,
 }
@@ -219,7 +219,7 @@ impl MutantOptions {
     pub(crate) fn reuses_freed_space_by_time(self) -> bool {
         #[cfg(feature = "mutants")]
         {
-            self.reuses_space_after_grace
+            self.reuses_space_despite_libhdf5_readers
         }
         #[cfg(not(feature = "mutants"))]
         {
@@ -247,8 +247,8 @@ impl Default for OpenOptions {
             locking: LockPolicy::default(),
             retry: RetryPolicy::default(),
             profile: LibVer::default(),
-            take_over: false,
-            takes_turns: false,
+            take_over_if_unknown: false,
+            ignores_other_writers: false,
             leaves_live: false,
             skips_recovery: false,
             reports_writer_process: true,
@@ -259,7 +259,7 @@ impl Default for OpenOptions {
             readers: AllowedReaders::default(),
             reuse_grace: Duration::from_secs(5),
             reuse_when_exclusive: true,
-            max_unreclaimed_bytes: u64::MAX,
+            max_bytes_awaiting_no_readers: u64::MAX,
             eof_headroom_bytes: 0,
             use_mmap: true,
             offset_size: 8,
@@ -269,7 +269,7 @@ impl Default for OpenOptions {
             clock: Clock::default(),
             filter_engine: Arc::new(NoFilters),
             mutant: MutantOptions::default(),
-            wrapper: StorageWrapper::default(),
+            existing_file_write_wrapper: StorageWrapper::default(),
         }
     }
 }

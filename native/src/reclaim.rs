@@ -63,7 +63,7 @@ fn free_unused(path: &Path, options: &OpenOptions) -> Result<()> {
         for (at, len, _) in space.free_sections() {
             unused.remove_if_free(at, len);
         }
-        unused.sections().for_each(|(at, len)| space.free_metadata(Addr::new(at), len));
+        unused.sections().for_each(|(at, len)| space.free_metadata_after_full_flush(Addr::new(at), len));
     }
     session.close()
 }
@@ -106,7 +106,7 @@ impl NativeSession {
         self.subtract_lost_uses(&plan)?;
         self.free_deleted(plan)?;
         let space = self.cache.space();
-        found.leftover_headers.iter().for_each(|(addr, len)| space.free_metadata(*addr, *len));
+        found.leftover_headers.iter().for_each(|(addr, len)| space.free_metadata_after_full_flush(*addr, *len));
         drop(operation);
         self.cache.flush(FlushScope::All)?;
         let headers = found.objects.iter().map(|object| object.addr);

@@ -28,7 +28,7 @@ pub(crate) struct HighestCreationOrders {
 
 /// An object whose structures contradict each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct MiscountedObject {
+pub(crate) struct ObjectToRepair {
     pub addr: Addr,
     newest: HighestCreationOrders,
     /// Links to it that its header does not count; less than 0 if it counts too many.
@@ -67,7 +67,7 @@ impl ObjectUses {
     }
 
     /// The counts that must be corrected. Uses are compared only if all of them were found.
-    pub fn into_miscounted(self, found_all_uses: bool) -> Vec<MiscountedObject> {
+    pub fn into_objects_to_repair(self, found_all_uses: bool) -> Vec<ObjectToRepair> {
         let wrong = |(addr, stated, newest): (Addr, u32, Option<HighestCreationOrders>)| {
             let found = self.uses.get(&addr).copied().unwrap_or(stated);
             let links =
@@ -76,7 +76,7 @@ impl ObjectUses {
                 None if links == 0 => return None,
                 newest => newest.unwrap_or_default(),
             };
-            Some(MiscountedObject { addr, newest, missing_links: links })
+            Some(ObjectToRepair { addr, newest, missing_links: links })
         };
         self.visited.into_iter().filter_map(wrong).collect()
     }
@@ -87,13 +87,13 @@ impl NativeSession {
     ///
     /// # Errors
     /// If a structure cannot be read or changed.
-    pub fn repair_counts_and_indexes(&self, miscounted: &MiscountedObject) -> Result<()> {
+    pub fn repair_counts_and_indexes(&self, object: &ObjectToRepair) -> Result<()> {
         let _operation = self.cache.begin_atomic_change();
-        let _lock = self.lock_header(miscounted.addr);
-        let mut header = self.load_header(miscounted.addr)?;
-        self.check_or_repair_entries(&mut header, miscounted.newest, true)?;
-        if miscounted.missing_links != 0 {
-            header.change_link_count(miscounted.missing_links)?;
+        let _lock = self.lock_header(object.addr);
+        let mut header = self.load_header(object.addr)?;
+        self.check_or_repair_entries(&mut header, object.newest, true)?;
+        if object.missing_links != 0 {
+            header.change_link_count(object.missing_links)?;
         }
         Ok(())
     }

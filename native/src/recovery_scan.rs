@@ -16,7 +16,7 @@ use crate::dataset::NativeDataset;
 use crate::links::LinkStorage;
 use crate::object_kind::{committed_datatype, kind_of};
 use crate::open_options::OpenOptions;
-use crate::recount::{HighestCreationOrders, MiscountedObject, ObjectUses};
+use crate::recount::{HighestCreationOrders, ObjectToRepair, ObjectUses};
 use crate::session::{NativeSession, SessionParts};
 use crate::{Error, Mode, Result, RetryPolicy, superblock_extension};
 use h5live_swmr::LockHandle;
@@ -75,7 +75,7 @@ pub(crate) struct RepairPlan {
     /// The datasets with chunks outside of their extents.
     datasets_to_trim: Vec<Addr>,
     /// The objects whose structures contradict each other.
-    objects_to_recount: Vec<MiscountedObject>,
+    objects_to_recount: Vec<ObjectToRepair>,
 }
 
 /// Scans a file from its base address on, at which `storage` begins. Heap collections to which only elements of
@@ -194,10 +194,10 @@ fn scan_objects(session: &Arc<NativeSession>) -> Result<RecoveryScan> {
             _ => {}
         }
         counts.add_visited_object(session, &mut header, newest)?;
-        session.free_object_heaps_and_indexes(&header)?;
+        session.free_link_and_attribute_storage(&header)?;
         header.delete_header();
     }
-    let repair_plan = RepairPlan { datasets_to_trim, objects_to_recount: counts.into_miscounted(is_whole) };
+    let repair_plan = RepairPlan { datasets_to_trim, objects_to_recount: counts.into_objects_to_repair(is_whole) };
     Ok(RecoveryScan { used_end: is_whole.then(|| end.max(session.cache.space().max_freed_end())), repair_plan })
 }
 

@@ -94,7 +94,7 @@ impl NativeSession {
         let extension = retry.retry(|| SuperblockExtension::load(&cache, &superblock))?;
         let hold = FileHold::new(path, lock.clone(), opened, mode, options.clock.clone());
         if mode == Mode::SwmrRead && superblock.version >= 3 && lock.holds_flock() {
-            hold.let_swmr_writers_through();
+            hold.start_yielding_to_swmr_writers();
         }
         Ok(NativeSession {
             hold,
@@ -214,14 +214,14 @@ impl NativeSession {
         }
         self.global_heap.disable_object_removal();
         self.cache.flush(FlushScope::All)?;
-        self.followers.protect_freed_space(self.cache.space());
+        self.followers.apply_reuse_policy(self.cache.space());
         if self.has_generations() {
             self.cache.start_publishing_generations(None)?;
         }
         self.status.set_flags(self.followers.live_flags(self.has_generations()));
         self.followers.write_superblock_with_headroom(&self.cache)?;
         self.followers.set_may_be_followed();
-        self.adjust_lock_for_readers()
+        self.let_readers_in()
     }
 
     /// Whether followers go by generations, because the file has structures without checksums.
@@ -234,8 +234,8 @@ impl NativeSession {
     ///
     /// # Errors
     /// If the system does not release the lock, or has no lock that shows a live writer.
-    pub fn adjust_lock_for_readers(&self) -> Result<()> {
-        self.hold.adjust_lock_for_readers(self.has_generations())
+    pub fn let_readers_in(&self) -> Result<()> {
+        self.hold.let_readers_in(self.has_generations())
     }
 
     /// Whether a writer may still be at work. Once it is gone, plain writers are kept out again.

@@ -31,8 +31,8 @@ fn capabilities(session: &NativeSession) -> Capabilities {
     let (atomic, view) = reads.unwrap_or((0, ConsistencyScope::Store));
     let batched = session.batch_read_hints().map(
         |BatchReadHints { preferred_reads_in_flight: in_flight, max_gap_bytes: gap }| ChunkReadStrategy::Batched {
-            in_flight,
-            gap,
+            preferred_reads_in_flight: in_flight,
+            max_gap_bytes: gap,
         },
     );
     let limits = if session.profile < LibVer::V200 {
@@ -41,7 +41,7 @@ fn capabilities(session: &NativeSession) -> Capabilities {
         StoreSizeLimits::NONE
     };
     Capabilities {
-        reads: batched.unwrap_or(ChunkReadStrategy::Direct { atomic }),
+        reads: batched.unwrap_or(ChunkReadStrategy::Direct { atomic_read_bytes: atomic }),
         view,
         supports_live_reads: session.superblock.version != 1,
         limits,
@@ -55,7 +55,7 @@ pub(crate) const MAX_CAPABILITIES: Capabilities = Capabilities {
     partial_writes: PartialWrites::Bytes { multiple_of: 1 },
     staging: SmallWritesStagedBy::Caller,
     encoding: ChunkEncodedBy::Pipeline,
-    reads: ChunkReadStrategy::Direct { atomic: 0 },
+    reads: ChunkReadStrategy::Direct { atomic_read_bytes: 0 },
     commit: ConsistencyScope::Object,
     view: ConsistencyScope::Store,
     durability: DurabilitySupport::OnRequest,

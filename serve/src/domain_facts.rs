@@ -40,15 +40,15 @@ pub(crate) fn facts_at(folder: &Path) -> Option<DomainFacts> {
     let mut bytes = Vec::new();
     std::fs::File::open(path).ok()?.take(MAX_DOMAIN_BYTES).read_to_end(&mut bytes).ok()?;
     let document = DomainDocument::parse(&bytes).ok()?;
-    let mut acls: Vec<_> = document.users().into_iter().map(|(user, access)| (user, access.to_json())).collect();
+    let mut acls: Vec<_> = document.acls().into_iter().map(|(user, access)| (user, access.to_json())).collect();
     acls.sort_by(|a, b| a.0.cmp(&b.0));
     Some(DomainFacts {
-        is_folder: matches!(document.root(), Ok(None)),
-        root: document.root().ok().flatten().map(|domain| domain.text(domain.root())),
+        is_folder: matches!(document.domain_id(), Ok(None)),
+        root: document.domain_id().ok().flatten().map(|domain| domain.object_id_text(domain.root())),
         owner: document.owner().map(str::to_owned),
         acls,
         created: document.created(),
-        modified: document.modified(),
+        modified: document.last_modified(),
     })
 }
 
@@ -90,7 +90,7 @@ pub(crate) struct DomainDocuments {
 impl DomainDocuments {
     /// Those of the domain whose object is in a folder; `None` if there is none.
     pub fn at(folder: &Path) -> Option<Self> {
-        let (id, _) = h5live_hsds::layout::DomainId::parse(&facts_at(folder)?.root?).ok()?;
+        let (id, _) = h5live_hsds::layout::DomainId::parse_object_id(&facts_at(folder)?.root?).ok()?;
         let bucket = folder.ancestors().find(|bucket| bucket.join(id.key_prefix_without_slash()).is_dir())?;
         Some(DomainDocuments { bucket: bucket.to_owned(), id })
     }

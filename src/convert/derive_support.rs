@@ -61,7 +61,7 @@ impl<C> MemberCodec<C> {
 
     /// Bytes of the member in the file that are overwritten, or none if some are not.
     pub fn fully_overwritten_len<T: H5Type<Encoder = C>>(&self) -> usize {
-        if T::is_partial(&self.code) { 0 } else { self.size }
+        if T::leaves_bytes_unchanged(&self.code) { 0 } else { self.size }
     }
 
     /// Whether the member refuses some values of the field.

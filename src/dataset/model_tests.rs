@@ -191,9 +191,9 @@ fn dataset(file: &File, case: &Case, dims: &[u64], unlimited: usize) -> Dataset 
 fn behavior() -> impl Strategy<Value = SimulatedChunkCapabilities> {
     let pieces = [1, 8, 24].map(|multiple_of| PartialWrites::Bytes { multiple_of });
     let parts = select([pieces.as_slice(), &[PartialWrites::ElementBlocks, PartialWrites::Whole]].concat());
-    let batched = |gap| ChunkReadStrategy::Batched { in_flight: 3, gap };
+    let batched = |gap| ChunkReadStrategy::Batched { preferred_reads_in_flight: 3, max_gap_bytes: gap };
     let reads = select(vec![
-        ChunkReadStrategy::Direct { atomic: 1 << 20 },
+        ChunkReadStrategy::Direct { atomic_read_bytes: 1 << 20 },
         ChunkReadStrategy::ElementBlocks,
         batched(0),
         batched(16),

@@ -104,7 +104,7 @@ impl<T: H5Type> Codec<T> {
 
     /// Whether encoding leaves part of what was there.
     pub(super) fn is_partial(&self) -> bool {
-        self.encoder.as_ref().is_ok_and(|encoder| T::is_partial(encoder))
+        self.encoder.as_ref().is_ok_and(|encoder| T::leaves_bytes_unchanged(encoder))
     }
 
     /// Appends the bytes of a value. `old` is what is there before. After an error, `bytes` may be longer.

@@ -106,7 +106,7 @@ impl<T: H5Type, const N: usize> H5Type for [T; N] {
         T::may_refuse(&encoder.element)
     }
 
-    fn is_partial(encoder: &Self::Encoder) -> bool {
-        T::is_partial(&encoder.element)
+    fn leaves_bytes_unchanged(encoder: &Self::Encoder) -> bool {
+        T::leaves_bytes_unchanged(&encoder.element)
     }
 }

@@ -15,14 +15,14 @@ pub struct MemberColumn<'a> {
 }
 
 impl<'a> MemberColumn<'a> {
-    /// The column of `size` bytes at the offset `at` in elements of `stride` bytes.
+    /// The column of `size` bytes at the offset `member_offset` in elements of `stride` bytes.
     ///
     /// # Errors
     /// [`ConvertError::Truncated`] if it does not lie inside the elements.
-    pub fn new(elements: &'a [u8], stride: usize, at: usize, size: usize) -> Result<Self, ConvertError> {
-        match at.checked_add(size) {
-            Some(end) if end <= stride && stride > 0 => Ok(MemberColumn { elements, stride, at, size }),
-            _ => Err(ConvertError::Truncated { expected: size, found: stride.saturating_sub(at) }),
+    pub fn new(elements: &'a [u8], stride: usize, member_offset: usize, size: usize) -> Result<Self, ConvertError> {
+        match member_offset.checked_add(size) {
+            Some(end) if end <= stride && stride > 0 => Ok(MemberColumn { elements, stride, at: member_offset, size }),
+            _ => Err(ConvertError::Truncated { expected: size, found: stride.saturating_sub(member_offset) }),
         }
     }
 

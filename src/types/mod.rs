@@ -160,7 +160,7 @@ pub trait H5Type: Clone + Send + Sync + 'static {
     }
 
     /// Whether encoding leaves some bytes of an element unchanged.
-    fn is_partial(encoder: &Self::Encoder) -> bool {
+    fn leaves_bytes_unchanged(encoder: &Self::Encoder) -> bool {
         let _ = encoder;
         false
     }

@@ -33,7 +33,9 @@ impl ShownState {
     /// Whether both show the same contents.
     fn has_same_contents(&self, other: &ShownState) -> bool {
         match (self, other) {
-            (ShownState::Live(one, _), ShownState::Live(other, _)) => one.number() == other.number(),
+            (ShownState::Live(one, _), ShownState::Live(other, _)) => {
+                one.generation_number() == other.generation_number()
+            }
             _ => self == other,
         }
     }
@@ -148,7 +150,7 @@ impl GenerationReader {
     /// The number of the generation, as bytes to be compared; none if there is none at the moment.
     pub fn read_generation_number_bytes(&self) -> Vec<u8> {
         match self.read_shown() {
-            Ok(ShownState::Live(generation, _)) => generation.number().to_le_bytes().to_vec(),
+            Ok(ShownState::Live(generation, _)) => generation.generation_number().to_le_bytes().to_vec(),
             _ => Vec::new(),
         }
     }
@@ -239,7 +241,9 @@ impl GenerationReader {
     pub fn hash_state(&self, mut state: &mut dyn Hasher) {
         let known = self.adopted.lock();
         match &known.shown {
-            Some(ShownState::Live(generation, _)) => (generation.number(), known.has_overlay).hash(&mut state),
+            Some(ShownState::Live(generation, _)) => {
+                (generation.generation_number(), known.has_overlay).hash(&mut state)
+            }
             other => format!("{other:?} {}", known.has_overlay).hash(&mut state),
         }
         self.storage.hash_state(&mut state);
@@ -252,7 +256,7 @@ impl GenerationRead<'_> {
     /// The number of the generation, if the file is not closed.
     pub fn generation_number(&self) -> Option<u64> {
         match &self.shown {
-            ShownState::Live(generation, _) => Some(generation.number()),
+            ShownState::Live(generation, _) => Some(generation.generation_number()),
             ShownState::Closed(_) => None,
         }
     }

@@ -18,7 +18,7 @@ pub const CAPABILITIES: Capabilities = Capabilities {
     partial_writes: PartialWrites::Bytes { multiple_of: 1 },
     staging: SmallWritesStagedBy::Caller,
     encoding: ChunkEncodedBy::Pipeline,
-    reads: ChunkReadStrategy::Direct { atomic: 0 },
+    reads: ChunkReadStrategy::Direct { atomic_read_bytes: 0 },
     commit: ConsistencyScope::Chunk,
     view: ConsistencyScope::Chunk,
     durability: DurabilitySupport::Never,
@@ -421,12 +421,12 @@ impl DirChunks {
             ChunkWrite::Whole { coord, filter_mask, bytes } if is_whole(bytes) => {
                 self.write_chunk(coord, filter_mask, bytes)
             }
-            ChunkWrite::ChunksAlongFirstDim { first, size, bytes } if size as u64 == whole => {
+            ChunkWrite::ChunksAlongFirstDim { first, chunk_bytes: size, bytes } if size as u64 == whole => {
                 let at = first.scaled().first().copied().unwrap_or_default();
                 let mut chunks = (at..).zip(bytes.chunks(size));
                 chunks.try_for_each(|(at, bytes)| self.write_chunk(&first.with_index(0, at), 0, bytes))
             }
-            ChunkWrite::ByteRange { coord, at, bytes, .. }
+            ChunkWrite::ByteRange { coord, byte_offset: at, bytes, .. }
                 if spec.filters.is_empty() && at.checked_add(bytes.len() as u64).is_some_and(|end| end <= whole) =>
             {
                 if !self.file(coord).exists() {
@@ -435,7 +435,7 @@ impl DirChunks {
                 let file = File::options().write(true).open(self.file(coord)).map_err(io)?;
                 file.write_all_at(bytes, 4 + at).map_err(io)
             }
-            ChunkWrite::Block { .. } => Err(Error::Unsupported("writing a block of a chunk")),
+            ChunkWrite::ElementBlock { .. } => Err(Error::Unsupported("writing a block of a chunk")),
             _ => Err(Error::Invalid(format!("a chunk of this dataset has {whole} bytes"))),
         }
     }

@@ -19,7 +19,7 @@ use crate::{
     dependency_kind::DependencyKind,
     error::{Error, Result, StorageAction},
     primitive::{MutexGuard, RwLockWriteGuard},
-    raw_data::RawWrite,
+    raw_data::ChunkFlushWrite,
     reentry::{ReentryGuard, ReentryScope, enter_scope},
 };
 
@@ -302,7 +302,7 @@ impl PendingFlush<'_> {
     }
 
     /// The step that changes raw data in place: part of the flush's redo record, or each part after its own record.
-    fn raw_overwrite_step(&self, writes: Vec<RawWrite>) -> FlushStep {
+    fn raw_overwrite_step(&self, writes: Vec<ChunkFlushWrite>) -> FlushStep {
         if self.has_single_redo() { FlushStep::Raw(writes) } else { FlushStep::RawWithOwnRedo(writes) }
     }
 
@@ -314,8 +314,9 @@ impl PendingFlush<'_> {
             FlushItemKind::Raw { chunk } if !pick.has_dependencies => cache.dirty_raw_data.begin_chunk_write(*chunk),
             _ => None,
         });
-        let (seen, raw): (Vec<RawWrite>, Vec<_>) = raw.partition(|write| guarded && write.is_visible());
-        let (over, raw): (Vec<RawWrite>, _) = raw.into_iter().partition(|write| self.is_atomic && write.is_overwrite());
+        let (seen, raw): (Vec<ChunkFlushWrite>, Vec<_>) = raw.partition(|write| guarded && write.is_visible());
+        let (over, raw): (Vec<ChunkFlushWrite>, _) =
+            raw.into_iter().partition(|write| self.is_atomic && write.is_overwrite());
         let much = over.iter().fold(0, |sum: usize, write| sum.saturating_add(write.byte_count())) > MAX_REDO_RAW_BYTES;
         let (raw, over) = if much { (over.into_iter().chain(raw).collect(), Vec::new()) } else { (raw, over) };
         // Raw data may be written over it. Its space is part of the end that is announced later.
@@ -327,7 +328,7 @@ impl PendingFlush<'_> {
     }
 
     /// Adds raw data that waits for other entries: to the step before it if that is of its kind.
-    fn add_waiting_raw_write(&self, write: RawWrite, new: &mut Vec<FlushStep>, changes: &mut Vec<FlushStep>) {
+    fn add_waiting_raw_write(&self, write: ChunkFlushWrite, new: &mut Vec<FlushStep>, changes: &mut Vec<FlushStep>) {
         let seen = self.guards_raw_in_place() && write.is_visible();
         let unreachable = self.is_atomic && !write.is_overwrite() && !seen;
         let list = if unreachable { new } else { changes };

@@ -8,7 +8,7 @@ use super::entry_images::ImageRange;
 use crate::{
     barrier_kind::BarrierKind,
     entry_id::EntryId,
-    raw_data::{MergedWrites, RawWrite},
+    raw_data::{ChunkFlushWrite, MergedWrites},
 };
 
 /// One step of a flush.
@@ -46,9 +46,9 @@ pub enum FlushStep {
     /// Small pieces of new raw data, to which nothing leads yet, are written.
     BufferedRaw(BufferedWrites),
     /// Raw data is written, in any order.
-    Raw(Vec<RawWrite>),
+    Raw(Vec<ChunkFlushWrite>),
     /// Write raw data over bytes that readers may be reading, each part after its own redo record.
-    RawWithOwnRedo(Vec<RawWrite>),
+    RawWithOwnRedo(Vec<ChunkFlushWrite>),
     /// The superblock is written.
     Superblock {
         /// Its address.

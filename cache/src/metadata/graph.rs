@@ -28,7 +28,7 @@ use crate::{
     entry_header::AnySlot,
     entry_id::{EntryId, Owner},
     error::DependencyCycle,
-    mutant::CacheMutant,
+    mutant::CacheMutantOptions,
     primitive::Mutex,
 };
 
@@ -40,7 +40,7 @@ pub(crate) struct SharedGraph {
 }
 
 impl SharedGraph {
-    pub(crate) fn new(mutant: CacheMutant) -> Self {
+    pub(crate) fn new(mutant: CacheMutantOptions) -> Self {
         SharedGraph {
             graph: Mutex::new(DependencyGraph {
                 broken_edges: MutantViolatedEdges::new(mutant),

@@ -2,19 +2,19 @@
 
 #[cfg(feature = "mutants")]
 use super::id_hasher::EntryIdMap;
-use crate::{dependency_kind::DependencyKind, entry_id::EntryId, mutant::CacheMutant};
+use crate::{dependency_kind::DependencyKind, entry_id::EntryId, mutant::CacheMutantOptions};
 
 /// The edges of kinds that a mutant lacks, at the parent. A flush turns them around, because without an edge the order
 /// would only be unsure. Without the feature `mutants`, there are none.
 #[derive(Default)]
 pub(super) struct MutantViolatedEdges {
-    mutant: CacheMutant,
+    mutant: CacheMutantOptions,
     #[cfg(feature = "mutants")]
     children: EntryIdMap<Vec<EntryId>>,
 }
 
 impl MutantViolatedEdges {
-    pub fn new(mutant: CacheMutant) -> Self {
+    pub fn new(mutant: CacheMutantOptions) -> Self {
         MutantViolatedEdges {
             mutant,
             #[cfg(feature = "mutants")]

@@ -13,7 +13,7 @@ use super::flush_step::FlushStep;
 use crate::{
     cache::{Cache, CacheOptions},
     error::{Error, Result, StorageAction},
-    raw_data::{ATOMIC_READ_WINDOW_BYTES, RawWrite},
+    raw_data::{ATOMIC_READ_WINDOW_BYTES, ChunkFlushWrite},
 };
 
 /// Bytes that a process which is killed has copied all or none of.
@@ -50,7 +50,7 @@ pub(super) fn group_redo_changes(
     if as_one {
         let in_place = |step: &FlushStep| match step {
             FlushStep::Entry { in_place, .. } => *in_place,
-            FlushStep::Raw(writes) => writes.iter().any(RawWrite::is_overwrite),
+            FlushStep::Raw(writes) => writes.iter().any(ChunkFlushWrite::is_overwrite),
             _ => false,
         };
         let alone = changes.len() == 1 && !is_cut(&changes[0], OS_PAGE_BYTES);
@@ -83,7 +83,7 @@ pub(super) fn redo_record(place: Addr, changes: &[FlushStep], images: &EntryImag
 
 /// Whether a step changes raw data that readers may be reading.
 pub(super) fn overwrites_visible(change: &FlushStep) -> bool {
-    matches!(change, FlushStep::Raw(writes) if writes.iter().any(RawWrite::is_visible))
+    matches!(change, FlushStep::Raw(writes) if writes.iter().any(ChunkFlushWrite::is_visible))
 }
 
 /// Whether the `len` bytes at `at` do not lie in one `unit`.
@@ -158,7 +158,7 @@ impl Cache {
         let serial = self.next_redo_serial(at)?;
         let counter = match self.generation() {
             Some(_) if serial == 0 => SeqlockCounter::default(),
-            Some(shown) => shown.change_completed().next_changing().redo_record_number(),
+            Some(shown) => shown.change_completed().next_changing().redo_record_seqlock(),
             None if is_visible => self.load_seqlock(at)?.next_odd(),
             None => self.load_seqlock(at)?.round_up_to_even(),
         };
@@ -206,7 +206,7 @@ impl Cache {
 
     /// Writes raw data over bytes that readers may be reading. The new bytes are first written to redo records of at
     /// most [`MAX_ATOMIC_READ_BYTES`] bytes each.
-    pub(super) fn overwrite_with_redo(&self, writes: &[RawWrite]) -> Result<()> {
+    pub(super) fn overwrite_with_redo(&self, writes: &[ChunkFlushWrite]) -> Result<()> {
         writes.iter().for_each(|write| self.dirty_raw_data.wait_for_write_through(write.chunk()));
         let mut redo_writes = Vec::new();
         let mut bytes = 0;

@@ -57,13 +57,13 @@ impl DirtyChunk {
 
 /// Raw data of a chunk that a flush has taken.
 #[derive(Debug)]
-pub struct RawWrite {
+pub struct ChunkFlushWrite {
     pub(super) proxy: ChunkProxy,
     pub(crate) pieces: Arc<MergedWrites>,
     pub(super) is_overwrite: bool,
 }
 
-impl RawWrite {
+impl ChunkFlushWrite {
     /// Whether it is written over elements to which the file leads.
     pub(crate) fn is_overwrite(&self) -> bool {
         self.is_overwrite
@@ -152,19 +152,19 @@ impl DirtyRawData {
     }
 
     /// Takes the waiting bytes of a chunk into flight. A chunk has at most one flight.
-    pub(crate) fn begin_chunk_write(&self, addr: Addr) -> Option<RawWrite> {
+    pub(crate) fn begin_chunk_write(&self, addr: Addr) -> Option<ChunkFlushWrite> {
         self.with_chunk(addr, |chunk| {
             let (pieces, proxy) = chunk.waiting_writes.take()?;
             self.waiting_byte_count.fetch_sub(pieces.memory_bytes(), Relaxed);
             let pieces = Arc::new(pieces);
             chunk.writes_in_flight = Some((Arc::clone(&pieces), proxy));
-            Some(RawWrite { proxy, pieces, is_overwrite: std::mem::take(&mut chunk.is_waiting_overwrite) })
+            Some(ChunkFlushWrite { proxy, pieces, is_overwrite: std::mem::take(&mut chunk.is_waiting_overwrite) })
         })
     }
 
     /// Ends a write. If its bytes were not `written`, they wait again, below the bytes that have come meanwhile.
-    pub(crate) fn end_chunk_write(&self, write: RawWrite, written: bool, shared_graph: &SharedGraph) {
-        let RawWrite { proxy, pieces, is_overwrite: over } = write;
+    pub(crate) fn end_chunk_write(&self, write: ChunkFlushWrite, written: bool, shared_graph: &SharedGraph) {
+        let ChunkFlushWrite { proxy, pieces, is_overwrite: over } = write;
         self.with_chunk(proxy.chunk, |chunk| {
             chunk.writes_in_flight = None;
             if written {

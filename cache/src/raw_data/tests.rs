@@ -28,7 +28,7 @@ fn what_waits_is_read_also_past_the_end_of_the_file() {
     let chunk = cache.space().alloc(10, SpaceKind::Raw).unwrap();
     cache.enqueue_raw_write(Owner::FILE, chunk, 4, vec![7; 2]);
     let mut read = [9; 10];
-    cache.read_raw_padded(chunk, 0, &mut read).unwrap();
+    cache.read_raw_zero_padded(chunk, 0, &mut read).unwrap();
     assert_eq!(read, [0, 0, 0, 0, 7, 7, 0, 0, 0, 0]);
     assert!(cache.read_raw(chunk, 0, &mut read).is_err());
 }

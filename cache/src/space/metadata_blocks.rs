@@ -149,15 +149,15 @@ impl MetadataBlocks {
 mod tests {
     use h5live_format::{Addr, Width};
 
-    use crate::{clock::Clock, space::Space, space::SpaceKind};
+    use crate::{clock::Clock, space::FileSpaceAllocator, space::SpaceKind};
 
     const LARGE: u64 = 100 << 20;
 
-    fn space(end: u64) -> Space {
-        Space::new(end, Width::EIGHT, Clock::default(), false)
+    fn space(end: u64) -> FileSpaceAllocator {
+        FileSpaceAllocator::new(end, Width::EIGHT, Clock::default(), false)
     }
 
-    fn alloc(space: &Space, len: u64, kind: SpaceKind) -> u64 {
+    fn alloc(space: &FileSpaceAllocator, len: u64, kind: SpaceKind) -> u64 {
         space.alloc(len, kind).unwrap().get().unwrap()
     }
 
@@ -178,7 +178,7 @@ mod tests {
     fn what_was_a_structure_in_a_block_is_not_given_to_raw_data() {
         let space = space(LARGE);
         let nodes: Vec<u64> = (0..100).map(|_| alloc(&space, 2048, SpaceKind::Metadata)).collect();
-        nodes.iter().for_each(|at| space.adopt_free_range(*at, 2048, SpaceKind::Metadata));
+        nodes.iter().for_each(|at| space.adopt_unreachable_range(*at, 2048, SpaceKind::Metadata));
         assert!(alloc(&space, 4096, SpaceKind::Raw) >= LARGE + (1 << 20));
         assert!(alloc(&space, 8192, SpaceKind::Metadata) >= LARGE + (1 << 20), "nor to a large structure");
         assert!(nodes.contains(&alloc(&space, 2048, SpaceKind::Metadata)));
@@ -189,12 +189,12 @@ mod tests {
         let space = space(LARGE);
         let nodes: Vec<u64> = (0..200).map(|_| alloc(&space, 2048, SpaceKind::Metadata)).collect();
         let reusable = space.free_bytes();
-        nodes.iter().step_by(2).for_each(|at| space.adopt_free_range(*at, 2048, SpaceKind::Metadata));
+        nodes.iter().step_by(2).for_each(|at| space.adopt_unreachable_range(*at, 2048, SpaceKind::Metadata));
         // Sections of another length, within what is free already, and twice.
-        space.adopt_free_range(nodes[1], 512, SpaceKind::Metadata);
-        space.adopt_free_range(nodes[3], 2048, SpaceKind::Metadata);
-        space.adopt_free_range(nodes[2] + 1024, 2048, SpaceKind::Metadata);
-        space.adopt_free_range(nodes[4], 2048, SpaceKind::Metadata);
+        space.adopt_unreachable_range(nodes[1], 512, SpaceKind::Metadata);
+        space.adopt_unreachable_range(nodes[3], 2048, SpaceKind::Metadata);
+        space.adopt_unreachable_range(nodes[2] + 1024, 2048, SpaceKind::Metadata);
+        space.adopt_unreachable_range(nodes[4], 2048, SpaceKind::Metadata);
         assert_eq!(space.free_bytes() - reusable, 101 * 2048 + 512);
         assert_eq!(space.free_sections().iter().map(|(_, len, _)| len).sum::<u64>(), space.free_bytes());
         let mut again: Vec<(u64, u64)> =
@@ -204,7 +204,7 @@ mod tests {
         again.sort_unstable();
         assert!(again.windows(2).all(|pair| pair[0].0 + pair[0].1 <= pair[1].0), "{again:?}");
         for _ in 0..2 {
-            space.adopt_free_range(nodes[5], 2048, SpaceKind::Metadata);
+            space.adopt_unreachable_range(nodes[5], 2048, SpaceKind::Metadata);
         }
         assert_ne!(alloc(&space, 2048, SpaceKind::Metadata), alloc(&space, 2048, SpaceKind::Metadata));
     }
@@ -212,8 +212,8 @@ mod tests {
     #[test]
     fn a_file_grows_for_a_block_only_where_nothing_else_has_room() {
         let (space, pages) = (space(LARGE), (1 << 20) / 4096);
-        space.adopt_free_range(8192, 1 << 20, SpaceKind::Raw);
-        space.adopt_free_range(LARGE - 8192, 3000, SpaceKind::Raw);
+        space.adopt_unreachable_range(8192, 1 << 20, SpaceKind::Raw);
+        space.adopt_unreachable_range(LARGE - 8192, 3000, SpaceKind::Raw);
         let block: Vec<u64> = (0..pages).map(|_| alloc(&space, 4096, SpaceKind::Metadata)).collect();
         let expected: Vec<u64> = (0..pages).map(|n| 8192 + n * 4096).collect();
         assert_eq!(block, expected, "a block is where there was raw data");
@@ -238,7 +238,7 @@ mod tests {
         let second = alloc(&space, 2048, SpaceKind::Metadata);
         assert_eq!(space.allocated_end(), LARGE + (1 << 20));
         assert_eq!(space.free_bytes(), (1 << 20) - 4096);
-        space.adopt_free_range(second, 2048, SpaceKind::Metadata);
+        space.adopt_unreachable_range(second, 2048, SpaceKind::Metadata);
         space.shrink_allocated_end();
         assert_eq!((first, space.allocated_end(), space.free_bytes()), (LARGE, LARGE + 2048, 0));
         assert_eq!(space.alloc(100, SpaceKind::Metadata).unwrap(), Addr::new(LARGE + 2048));

@@ -98,12 +98,12 @@ impl Quarantine {
         self.policy == ReusePolicy::AfterFlush
     }
 
-    /// Adds a freed section. With an `owner`, only structures of that object lead there.
-    pub fn add_section(&mut self, section: FreedSection, owner: Option<Owner>) {
+    /// Adds a freed section. With an `sole_owner`, only structures of that object lead there.
+    pub fn add_section(&mut self, section: FreedSection, sole_owner: Option<Owner>) {
         if self.policy == ReusePolicy::Never {
             return self.unproven.add_abandoned_bytes(section.1);
         }
-        self.given.entry(owner).or_default().push(section);
+        self.given.entry(sole_owner).or_default().push(section);
         self.waiting = self.waiting.saturating_add(section.1);
     }
 
@@ -129,7 +129,7 @@ impl Quarantine {
     }
 
     /// The last snapshot before which everything that was given back is free.
-    pub fn last_reusable_full_flush(&self) -> u64 {
+    pub fn reclaimable_before_full_flush(&self) -> u64 {
         self.settled
     }
 

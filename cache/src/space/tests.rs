@@ -10,8 +10,8 @@ use proptest::{prelude::*, test_runner::RngSeed};
 use super::*;
 use crate::{FaultyStorage, MemoryStorage};
 
-fn space(end: u64) -> Space {
-    Space::new(end, Width::EIGHT, Clock::default(), false)
+fn space(end: u64) -> FileSpaceAllocator {
+    FileSpaceAllocator::new(end, Width::EIGHT, Clock::default(), false)
 }
 
 #[test]
@@ -38,7 +38,7 @@ fn raw_data_is_aligned_only_if_that_costs_nothing_in_the_long_run() {
 
 #[test]
 fn an_address_must_fit_the_width_of_the_file() {
-    let space = Space::new(60_000, Width::TWO, Clock::default(), false);
+    let space = FileSpaceAllocator::new(60_000, Width::TWO, Clock::default(), false);
     assert!(space.alloc(5000, SpaceKind::Raw).is_ok());
     assert!(matches!(space.alloc(1000, SpaceKind::Raw), Err(Error::AddressSpaceFull { wanted: 1000, .. })));
     assert!(space.alloc(u64::MAX, SpaceKind::Metadata).is_err());
@@ -81,7 +81,7 @@ fn freed_space_waits_for_a_flush_that_began_later_and_succeeded() {
     let space = space(0);
     let at = space.alloc(64, SpaceKind::Metadata).unwrap();
     space.begin_flush(FlushScope::All);
-    space.free_metadata(at, 64);
+    space.free_metadata_after_full_flush(at, 64);
     space.end_flush(true);
     assert_eq!(space.free_bytes(), 0);
     space.begin_flush(FlushScope::All);
@@ -124,7 +124,7 @@ proptest! {
             } else {
                 let (&at, &len) = held.iter().nth(n % held.len()).unwrap();
                 held.remove(&at);
-                space.free_metadata(Addr::new(at), len);
+                space.free_metadata_after_full_flush(Addr::new(at), len);
                 space.begin_flush(FlushScope::All);
                 space.end_flush(true);
             }
@@ -135,7 +135,7 @@ proptest! {
 
 #[test]
 fn what_is_given_up_inside_a_structure_is_settled_by_the_next_whole_flush_that_succeeds() {
-    let space = Space::new(0, Width::EIGHT, Clock::default(), false);
+    let space = FileSpaceAllocator::new(0, Width::EIGHT, Clock::default(), false);
     let moment = space.current_epoch();
     assert!(!space.is_reclaimable(moment));
     space.begin_flush(FlushScope::All);
@@ -153,7 +153,7 @@ fn what_is_given_up_inside_a_structure_is_settled_by_the_next_whole_flush_that_s
 
 #[test]
 fn pages_hold_one_kind_each_and_nothing_small_crosses_a_border() {
-    let space = Space::new(100, Width::EIGHT, Clock::default(), false);
+    let space = FileSpaceAllocator::new(100, Width::EIGHT, Clock::default(), false);
     space.set_page_size_and_align_end(4096).unwrap();
     assert_eq!(space.allocated_end(), 4096);
     let metadata = space.alloc(1000, SpaceKind::Metadata).unwrap();
@@ -169,9 +169,9 @@ fn pages_hold_one_kind_each_and_nothing_small_crosses_a_border() {
     let large = space.alloc(5000, SpaceKind::Raw).unwrap();
     assert_eq!((large.get(), space.allocated_end()), (Some(12288), 20480));
     assert_eq!(space.alloc(4000, SpaceKind::Metadata).unwrap().get(), Some(20480));
-    space.free_raw(raw, 3000);
-    space.free_raw(Addr::new(7096), 1000);
-    space.free_raw(large, 5000);
+    space.free_raw_after_full_flush(raw, 3000);
+    space.free_raw_after_full_flush(Addr::new(7096), 1000);
+    space.free_raw_after_full_flush(large, 5000);
     assert_eq!(space.freed_bytes_awaiting_flush(), 9000);
     space.begin_flush(FlushScope::All);
     space.end_flush(true);
@@ -186,53 +186,53 @@ fn pages_hold_one_kind_each_and_nothing_small_crosses_a_border() {
 
 #[test]
 fn pages_of_large_blocks_are_given_back_whole_wherever_they_begin() {
-    let space = Space::new(0, Width::EIGHT, Clock::default(), false);
+    let space = FileSpaceAllocator::new(0, Width::EIGHT, Clock::default(), false);
     space.set_page_size_and_align_end(512).unwrap();
     let large = space.alloc(998, SpaceKind::Metadata).unwrap();
     let next = space.alloc(512, SpaceKind::Metadata).unwrap();
     let last = space.alloc(20, SpaceKind::Metadata).unwrap();
     assert_eq!([large, next, last].map(|at| at.get()), [Some(0), Some(1024), Some(1536)]);
-    space.adopt_free_range(998, 26 + 512, SpaceKind::Metadata);
+    space.adopt_unreachable_range(998, 26 + 512, SpaceKind::Metadata);
     assert_eq!(space.free_sections(), [(1556, 492, Some(SpaceKind::Metadata)), (998, 538, None)]);
-    space.adopt_free_range(0, 998, SpaceKind::Metadata);
+    space.adopt_unreachable_range(0, 998, SpaceKind::Metadata);
     assert_eq!(space.free_sections().last(), Some(&(0, 1536, None)));
-    space.free_metadata(last, 20);
+    space.free_metadata_after_full_flush(last, 20);
     flush(&space, FlushScope::All);
     space.shrink_allocated_end();
     assert_eq!((space.allocated_end(), space.free_sections().len()), (0, 0));
     space.alloc(1000, SpaceKind::Raw).unwrap();
-    space.adopt_free_range(600, 424, SpaceKind::Raw);
-    space.adopt_free_range(1000, 24, SpaceKind::Raw);
+    space.adopt_unreachable_range(600, 424, SpaceKind::Raw);
+    space.adopt_unreachable_range(1000, 24, SpaceKind::Raw);
     space.shrink_allocated_end();
     assert_eq!(space.allocated_end(), 1024, "the file ends with a page");
 }
 
 #[test]
 fn ends_where_the_last_allocated_space_does() {
-    let space = Space::new(0, Width::EIGHT, Clock::default(), false);
+    let space = FileSpaceAllocator::new(0, Width::EIGHT, Clock::default(), false);
     let first = space.alloc(100, SpaceKind::Metadata).unwrap();
     let second = space.alloc(100, SpaceKind::Metadata).unwrap();
-    space.free_metadata(second, 100);
+    space.free_metadata_after_full_flush(second, 100);
     space.begin_flush(FlushScope::All);
     space.end_flush(true);
     space.shrink_allocated_end();
     assert_eq!(space.allocated_end(), 100);
-    space.adopt_free_range(first.get().unwrap(), 100, SpaceKind::Metadata);
+    space.adopt_unreachable_range(first.get().unwrap(), 100, SpaceKind::Metadata);
     assert_eq!(space.free_sections(), [(0, 100, None)]);
     assert_eq!(space.alloc_at_end(10).unwrap().get(), Some(104));
 }
 
 /// A space whose grace is measured by milliseconds that a test counts.
-fn timed(reuse: ReusePolicy, durable: bool) -> (Space, Arc<AtomicU64>) {
+fn timed(reuse: ReusePolicy, durable: bool) -> (FileSpaceAllocator, Arc<AtomicU64>) {
     let time = Arc::new(AtomicU64::new(0));
     let shown = time.clone();
     let clock = Clock::new(move || Duration::from_millis(shown.load(Relaxed)));
-    let space = Space::new(0, Width::EIGHT, clock, durable);
+    let space = FileSpaceAllocator::new(0, Width::EIGHT, clock, durable);
     space.set_reuse_policy(reuse);
     (space, time)
 }
 
-fn flush(space: &Space, scope: FlushScope) {
+fn flush(space: &FileSpaceAllocator, scope: FlushScope) {
     space.begin_flush(scope);
     space.end_flush(true);
 }
@@ -242,7 +242,7 @@ fn freed_space_rests_for_the_grace_after_the_flush() {
     let (space, time) = timed(ReusePolicy::AfterGrace(Duration::from_secs(5)), false);
     let at = space.alloc(64, SpaceKind::Metadata).unwrap();
     let moment = space.current_epoch();
-    space.free_metadata(at, 64);
+    space.free_metadata_after_full_flush(at, 64);
     time.store(60_000, Relaxed);
     assert_ne!(space.alloc(64, SpaceKind::Metadata).unwrap(), at, "no flush has come");
     flush(&space, FlushScope::All);
@@ -258,7 +258,7 @@ fn freed_space_rests_for_the_grace_after_the_flush() {
 fn no_grace_is_shorter_than_what_readers_count_on() {
     let (space, time) = timed(ReusePolicy::AfterGrace(Duration::ZERO), false);
     let at = space.alloc(64, SpaceKind::Metadata).unwrap();
-    space.free_metadata(at, 64);
+    space.free_metadata_after_full_flush(at, 64);
     flush(&space, FlushScope::All);
     time.store(999, Relaxed);
     assert_ne!(space.alloc(64, SpaceKind::Metadata).unwrap(), at);
@@ -270,7 +270,7 @@ fn no_grace_is_shorter_than_what_readers_count_on() {
 fn the_longest_grace_never_ends() {
     let (space, time) = timed(ReusePolicy::AfterGrace(Duration::MAX), false);
     let at = space.alloc(64, SpaceKind::Metadata).unwrap();
-    space.free_metadata(at, 64);
+    space.free_metadata_after_full_flush(at, 64);
     flush(&space, FlushScope::All);
     time.store(u64::MAX, Relaxed);
     assert_ne!(space.alloc(64, SpaceKind::Metadata).unwrap(), at);
@@ -281,7 +281,7 @@ fn time_alone_frees_nothing_that_rests_until_nobody_has_the_file_open() {
     let (space, time) = timed(ReusePolicy::WhenExclusive, false);
     let [at, other] = std::array::from_fn(|_| space.alloc(64 << 10, SpaceKind::Raw).unwrap());
     let moment = space.current_epoch();
-    space.free_raw(at, 64 << 10);
+    space.free_raw_after_full_flush(at, 64 << 10);
     flush(&space, FlushScope::All);
     time.store(1_000_000_000, Relaxed);
     assert_ne!(space.alloc(64 << 10, SpaceKind::Raw).unwrap(), at);
@@ -290,7 +290,7 @@ fn time_alone_frees_nothing_that_rests_until_nobody_has_the_file_open() {
     assert_eq!(space.quarantine_stats().unreachable_bytes, 64 << 10);
     space.begin_min_grace_if_exclusive(true, || true);
     assert!(!space.is_reclaimable(moment), "a moment more, for those that have the file open only now and then");
-    space.free_raw(other, 64 << 10);
+    space.free_raw_after_full_flush(other, 64 << 10);
     flush(&space, FlushScope::All);
     time.store(1_000_001_100, Relaxed);
     assert!(space.is_reclaimable(moment));
@@ -336,8 +336,8 @@ fn merged_sections_are_given_back_within_the_borders_of_pages_and_blocks() {
     let pieces: Vec<Addr> = (0..6).map(|_| space.alloc(2000, SpaceKind::Raw).unwrap()).collect();
     let large = space.alloc(5000, SpaceKind::Raw).unwrap();
     let kept = space.alloc(2000, SpaceKind::Raw).unwrap();
-    pieces.iter().for_each(|at| space.free_raw(*at, 2000));
-    space.free_raw(large, 5000);
+    pieces.iter().for_each(|at| space.free_raw_after_full_flush(*at, 2000));
+    space.free_raw_after_full_flush(large, 5000);
     flush(&space, FlushScope::All);
     space.release_all_unreachable();
     let (kept, end) = (kept.get().unwrap(), space.allocated_end());
@@ -351,9 +351,9 @@ fn a_flush_of_one_object_frees_what_only_that_object_led_to() {
     let (space, time) = timed(ReusePolicy::AfterGrace(Duration::from_secs(1)), false);
     let [own, others, shared] = std::array::from_fn(|_| space.alloc(64, SpaceKind::Metadata).unwrap());
     let [owner, other] = [1, 2].map(|at| Owner::new(Addr::new(at)));
-    space.free_metadata_owned(owner, own, 64);
-    space.free_metadata_owned(other, others, 64);
-    space.free_metadata(shared, 64);
+    space.free_metadata_after_owner_flush(owner, own, 64);
+    space.free_metadata_after_owner_flush(other, others, 64);
+    space.free_metadata_after_full_flush(shared, 64);
     flush(&space, FlushScope::Owner(owner));
     time.store(2000, Relaxed);
     assert_eq!(space.alloc(64, SpaceKind::Metadata).unwrap(), own);
@@ -374,10 +374,10 @@ fn a_durable_file_waits_for_the_barrier_after_the_flush() {
     for reuse in [ReusePolicy::AfterFlush, ReusePolicy::AfterGrace(Duration::from_secs(1))] {
         let (space, time) = timed(reuse, true);
         let [first, second] = std::array::from_fn(|_| space.alloc(64, SpaceKind::Metadata).unwrap());
-        space.free_metadata(first, 64);
+        space.free_metadata_after_full_flush(first, 64);
         flush(&space, FlushScope::All);
         let flushed = space.flush_mark();
-        space.free_metadata(second, 64);
+        space.free_metadata_after_full_flush(second, 64);
         flush(&space, FlushScope::All);
         space.end_sync(flushed);
         space.end_sync(flushed);
@@ -392,12 +392,12 @@ fn a_durable_file_waits_for_the_barrier_after_the_flush() {
 
 #[test]
 fn zeros_are_where_nothing_was_and_no_intent_will_be() {
-    let zeros = |space: &Space, len| {
+    let zeros = |space: &FileSpaceAllocator, len| {
         let (at, zeros) = space.alloc_with_zero_tail_offset(len, SpaceKind::Raw).unwrap();
         (at.get().unwrap(), zeros)
     };
     let storage = MemoryStorage::from(vec![0xaa; 300]);
-    let space = Space::new(200, Width::EIGHT, Clock::default(), false);
+    let space = FileSpaceAllocator::new(200, Width::EIGHT, Clock::default(), false);
     space.set_superblock_eof(1000);
     assert_eq!(zeros(&space, 50), (200, 50), "the length of the storage is not known");
     space.ensure_len(1000, &storage).unwrap();
@@ -531,9 +531,9 @@ fn what_a_damaged_file_gives_back_beyond_its_end_overflows_nothing_and_is_never_
         let end = space.allocated_end();
         for (at, len) in [(end + 5, 50), (u64::MAX - 10, 5), (u64::MAX - 10, u64::MAX), (7, u64::MAX), (0, u64::MAX)] {
             for kind in [SpaceKind::Metadata, SpaceKind::Raw] {
-                space.adopt_free_range(at, len, kind);
-                space.free_raw(Addr::new(at), len);
-                space.free_metadata(Addr::new(at), len);
+                space.adopt_unreachable_range(at, len, kind);
+                space.free_raw_after_full_flush(Addr::new(at), len);
+                space.free_metadata_after_full_flush(Addr::new(at), len);
                 space.free_unwritten(Addr::new(at), len);
             }
         }

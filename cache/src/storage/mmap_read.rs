@@ -251,7 +251,7 @@ impl ReadMapping {
         self.pause.store(pause, Relaxed);
         self.paused.store(pause, Relaxed);
         self.touched.iter().chain(&*self.pages).for_each(|known| known.store(0, Relaxed));
-        self.map.discard_resident_pages();
+        self.map.release_mapped_pages();
     }
 
     /// For each page of a part, whether the system has it in memory: in the lowest bit.

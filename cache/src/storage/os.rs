@@ -184,7 +184,7 @@ mod linux {
         }
 
         /// Gives back the memory that maps the file; what is read next is found in the file again.
-        pub fn discard_resident_pages(&self) {
+        pub fn release_mapped_pages(&self) {
             // SAFETY: the bytes are the file's, and are found there again.
             let _as_before = unsafe { self.map.unchecked_advise(UncheckedAdvice::DontNeed) };
         }

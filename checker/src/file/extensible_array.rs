@@ -118,10 +118,10 @@ impl FileWalk<'_> {
         if header.index_block.is_defined() {
             self.check_index_block(&mut array, header.index_block);
         }
-        if array.set > header.max_index_set {
+        if array.set > header.used_index_end {
             let cause = FindingCause::NumberMismatch {
                 what: "largest index set",
-                stated: header.max_index_set,
+                stated: header.used_index_end,
                 found: array.set,
             };
             self.report_or_note_if_live(self.owner, HEADER, at, cause);
@@ -170,7 +170,7 @@ impl FileWalk<'_> {
         let context = ExtensibleArrayIndexBlock {
             header: Addr::UNDEFINED,
             elements: table,
-            data_blocks: direct,
+            direct_data_blocks: direct,
             super_blocks: supers,
         };
         let Some(block) = self.claim_and_decode(context, at, size) else {
@@ -181,7 +181,7 @@ impl FileWalk<'_> {
         array.counted[4] += elements;
         array.set = array.set.max(self.check_chunks_and_used_len(array.chunked, INDEX, at, 0, &block.elements));
         let mut slot = 0;
-        let mut blocks = block.data_blocks.iter();
+        let mut blocks = block.direct_data_blocks.iter();
         for u in 0..array.direct_super_block_count() {
             for number in 0..array.data_block_count(u) {
                 let first = array.elements_before(u) + number * array.elements_per_data_block(u);

@@ -70,7 +70,7 @@ impl FileWalk<'_> {
             heap.whole = false;
             return;
         };
-        self.check_heap_owner(heap, NAME, addr, block.heap, block.offset, offset);
+        self.check_heap_owner(heap, NAME, addr, block.heap, block.offset_in_heap, offset);
         let table = heap.header.table;
         let place = |index: usize, first: u16| {
             let (row, column) = (index / usize::from(table.column_count), index % usize::from(table.column_count));
@@ -122,13 +122,13 @@ impl FileWalk<'_> {
             heap.whole = false;
             return;
         }
-        if !heap.header.has_block_checksums {
+        if !heap.header.has_direct_block_checksums {
             self.add_unchecksummed_bytes(stored);
         }
         heap.blocks.push(block);
         let Some(bytes) = self.read_direct_block(heap, &block) else { return };
         if let Some(decoded) = self.decode(heap.header.blank_direct_block(size), addr, &bytes) {
-            self.check_heap_owner(heap, NAME, addr, decoded.heap, decoded.offset, offset);
+            self.check_heap_owner(heap, NAME, addr, decoded.heap, decoded.offset_in_heap, offset);
         }
     }
 

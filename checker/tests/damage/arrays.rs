@@ -85,7 +85,7 @@ fn wrong_sums_of_an_extensible_array_are_found() {
         |header| header.data_block_count -= 1,
         |header| header.total_data_block_bytes += 8,
         |header| header.allocated_element_count -= 1,
-        |header| header.max_index_set -= 1,
+        |header| header.used_index_end -= 1,
     ];
     for change in changes {
         file.edit(at, ExtensibleArrayHeader::default(), change);

@@ -64,7 +64,7 @@ fn nodes_are_read_by_the_header_of_their_tree() {
 fn blocks_are_read_by_the_header_of_their_heap() {
     let header = FractalHeapHeader { root_rows: 4, ..Default::default() };
     let mut direct = header.blank_direct_block(1024);
-    direct.offset = 4096;
+    direct.offset_in_heap = 4096;
     direct.data = vec![6; 1024 - header.direct_block_overhead(WIDTHS)];
     let indirect = encode(&header.blank_indirect_block(4, WIDTHS).with_undefined_children(WIDTHS), WIDTHS).unwrap();
     let bytes = encode(&header, WIDTHS).unwrap();

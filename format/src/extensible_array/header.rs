@@ -69,7 +69,7 @@ pub struct ExtensibleArrayHeader {
     /// Bytes of all data blocks, pages included.
     pub total_data_block_bytes: u64,
     /// One more than the largest index that was ever set: readers look no further.
-    pub max_index_set: u64,
+    pub used_index_end: u64,
     /// Elements for which there is space in blocks.
     pub allocated_element_count: u64,
     /// The index block; undefined before the first element is set.
@@ -85,7 +85,7 @@ impl Default for ExtensibleArrayHeader {
             total_super_block_bytes: 0,
             data_block_count: 0,
             total_data_block_bytes: 0,
-            max_index_set: 0,
+            used_index_end: 0,
             allocated_element_count: 0,
             index_block: Addr::UNDEFINED,
         }
@@ -109,7 +109,7 @@ impl Record for ExtensibleArrayHeader {
         w.length("super block bytes", &mut self.total_super_block_bytes)?;
         w.length("data blocks", &mut self.data_block_count)?;
         w.length("data block bytes", &mut self.total_data_block_bytes)?;
-        w.length("largest index set", &mut self.max_index_set)?;
+        w.length("largest index set", &mut self.used_index_end)?;
         w.length("elements realized", &mut self.allocated_element_count)?;
         w.addr("index block", &mut self.index_block)?;
         w.checksum()

@@ -12,7 +12,7 @@ pub struct ExtensibleArrayIndexBlock {
     /// The first elements.
     pub elements: ChunkEntryTable,
     /// The data blocks that have no super block of their own.
-    pub data_blocks: AddrTable,
+    pub direct_data_blocks: AddrTable,
     /// The super blocks.
     pub super_blocks: AddrTable,
 }
@@ -23,15 +23,15 @@ impl ExtensibleArrayIndexBlock {
         header: Addr,
         format: ChunkEntryFormat,
         addr_width: Width,
-        elements: usize,
-        data_blocks: usize,
-        super_blocks: usize,
+        element_count: usize,
+        direct_data_block_count: usize,
+        super_block_count: usize,
     ) -> Self {
         ExtensibleArrayIndexBlock {
             header,
-            elements: ChunkEntryTable::undefined(elements, format, addr_width),
-            data_blocks: AddrTable::undefined(data_blocks, addr_width),
-            super_blocks: AddrTable::undefined(super_blocks, addr_width),
+            elements: ChunkEntryTable::undefined(element_count, format, addr_width),
+            direct_data_blocks: AddrTable::undefined(direct_data_block_count, addr_width),
+            super_blocks: AddrTable::undefined(super_block_count, addr_width),
         }
     }
 }
@@ -42,7 +42,7 @@ impl Record for ExtensibleArrayIndexBlock {
     fn wire(&mut self, w: &mut impl Wire) -> Result<()> {
         wire_block_start(w, "EAIB", self.elements.format(), &mut self.header)?;
         w.record(&mut self.elements)?;
-        w.record(&mut self.data_blocks)?;
+        w.record(&mut self.direct_data_blocks)?;
         w.record(&mut self.super_blocks)?;
         w.checksum()
     }
@@ -50,7 +50,7 @@ impl Record for ExtensibleArrayIndexBlock {
     fn memory_bytes(&self) -> usize {
         size_of_val(self)
             .saturating_add(self.elements.memory_bytes())
-            .saturating_add(self.data_blocks.memory_bytes())
+            .saturating_add(self.direct_data_blocks.memory_bytes())
             .saturating_add(self.super_blocks.memory_bytes())
     }
 }

@@ -9,7 +9,7 @@ pub struct FractalHeapDirectBlock {
     /// The header of the heap.
     pub heap: Addr,
     /// Where the block begins in heap space (bytes).
-    pub offset: u64,
+    pub offset_in_heap: u64,
     /// The bytes after the block's own fields.
     pub data: Vec<u8>,
     offset_width: Width,
@@ -19,14 +19,21 @@ pub struct FractalHeapDirectBlock {
 
 impl FractalHeapDirectBlock {
     /// Makes an empty block of this shape, for writing. `overhead` is the value of the header.
-    pub fn with_zeroed_data(mut self, heap: Addr, offset: u64, overhead: usize) -> Self {
+    pub fn with_zeroed_data(mut self, heap: Addr, offset_in_heap: u64, overhead: usize) -> Self {
         let len = usize::try_from(self.size).unwrap_or(usize::MAX).saturating_sub(overhead);
-        (self.heap, self.offset, self.data) = (heap, offset, vec![0; len]);
+        (self.heap, self.offset_in_heap, self.data) = (heap, offset_in_heap, vec![0; len]);
         self
     }
 
     pub(super) fn blank(offset_width: Width, checksum: bool, size: u64) -> Self {
-        FractalHeapDirectBlock { heap: Addr::UNDEFINED, offset: 0, data: Vec::new(), offset_width, checksum, size }
+        FractalHeapDirectBlock {
+            heap: Addr::UNDEFINED,
+            offset_in_heap: 0,
+            data: Vec::new(),
+            offset_width,
+            checksum,
+            size,
+        }
     }
 
     /// Bytes of the block.
@@ -38,7 +45,7 @@ impl FractalHeapDirectBlock {
     /// inside the block's data.
     pub fn object(&self, heap_offset: u64, len: u64) -> Option<&[u8]> {
         let before = self.size.checked_sub(self.data.len() as u64)?;
-        let start = heap_offset.checked_sub(self.offset)?.checked_sub(before)?;
+        let start = heap_offset.checked_sub(self.offset_in_heap)?.checked_sub(before)?;
         let rest = self.data.get(usize::try_from(start).ok()?..)?;
         rest.get(..usize::try_from(len).ok()?)
     }
@@ -46,7 +53,7 @@ impl FractalHeapDirectBlock {
     /// As [`FractalHeapDirectBlock::object`], to be written.
     pub fn object_mut(&mut self, heap_offset: u64, len: u64) -> Option<&mut [u8]> {
         let before = self.size.checked_sub(self.data.len() as u64)?;
-        let start = heap_offset.checked_sub(self.offset)?.checked_sub(before)?;
+        let start = heap_offset.checked_sub(self.offset_in_heap)?.checked_sub(before)?;
         let rest = self.data.get_mut(usize::try_from(start).ok()?..)?;
         rest.get_mut(..usize::try_from(len).ok()?)
     }
@@ -65,7 +72,7 @@ impl Record for FractalHeapDirectBlock {
         w.magic("FHDB")?;
         w.version(0..=0, &mut 0)?;
         w.addr("heap", &mut self.heap)?;
-        w.uint("offset in heap", self.offset_width, &mut self.offset)?;
+        w.uint("offset in heap", self.offset_width, &mut self.offset_in_heap)?;
         if self.checksum {
             w.embedded_checksum(size)?;
         }
@@ -82,7 +89,7 @@ pub struct FractalHeapIndirectBlock {
     /// The header of the heap.
     pub heap: Addr,
     /// Where the block begins in heap space (bytes).
-    pub offset: u64,
+    pub offset_in_heap: u64,
     /// The direct blocks, row after row. In heaps with filters each has its stored size and filter mask.
     pub direct: ChunkEntryTable,
     /// The indirect blocks, row after row.
@@ -100,7 +107,7 @@ impl FractalHeapIndirectBlock {
         let entries = |rows: u16| usize::from(rows).saturating_mul(table.column_count.into());
         FractalHeapIndirectBlock {
             heap: Addr::UNDEFINED,
-            offset: 0,
+            offset_in_heap: 0,
             direct: ChunkEntryTable::undefined(0, format, widths.offset),
             indirect: AddrTable::undefined(0, widths.offset),
             offset_width: table.offset_width(),
@@ -136,11 +143,11 @@ impl FractalHeapIndirectBlock {
     }
 
     /// Replaces the block to which an entry leads. In heaps with filters, that is no direct block.
-    pub fn set_child_addr(&mut self, entry: usize, addr: Addr) -> bool {
+    pub fn set_unfiltered_child(&mut self, entry: usize, addr: Addr) -> bool {
         self.set_child_entry(entry, ChunkIndexEntry { addr, ..ChunkIndexEntry::default() })
     }
 
-    /// As [`FractalHeapIndirectBlock::set_child_addr`], with the size and the mask that a direct block has in a heap with
+    /// As [`FractalHeapIndirectBlock::set_unfiltered_child`], with the size and the mask that a direct block has in a heap with
     /// filters.
     pub fn set_child_entry(&mut self, entry: usize, block: ChunkIndexEntry) -> bool {
         match entry.checked_sub(self.direct.len()) {
@@ -184,7 +191,7 @@ impl Record for FractalHeapIndirectBlock {
         w.magic("FHIB")?;
         w.version(0..=0, &mut 0)?;
         w.addr("heap", &mut self.heap)?;
-        w.uint("offset in heap", self.offset_width, &mut self.offset)?;
+        w.uint("offset in heap", self.offset_width, &mut self.offset_in_heap)?;
         let offset = w.widths().offset;
         if w.is_decoding() {
             let direct = w.bounded_count("direct blocks", self.direct_entries as u64, self.format.size(offset))?;

@@ -23,7 +23,7 @@ pub struct FractalHeapHeader {
     /// Whether numbers of huge objects have been used up once, so that they may be used twice.
     pub huge_ids_wrapped: bool,
     /// Whether direct blocks have checksums.
-    pub has_block_checksums: bool,
+    pub has_direct_block_checksums: bool,
     /// Bytes of the largest managed object; larger ones are huge.
     pub max_managed_object_bytes: u32,
     /// The number of the next huge object.
@@ -65,7 +65,7 @@ impl Default for FractalHeapHeader {
         FractalHeapHeader {
             id_len: 7,
             huge_ids_wrapped: false,
-            has_block_checksums: true,
+            has_direct_block_checksums: true,
             max_managed_object_bytes: 4096,
             next_huge_id: 0,
             huge_index: Addr::UNDEFINED,
@@ -128,7 +128,7 @@ impl FractalHeapHeader {
 
     /// Bytes of a direct block before its data.
     pub fn direct_block_overhead(&self, widths: Widths) -> usize {
-        let checksum = if self.has_block_checksums { 4 } else { 0 };
+        let checksum = if self.has_direct_block_checksums { 4 } else { 0 };
         let fixed = widths.offset.bytes().saturating_add(self.table.offset_width().bytes());
         fixed.saturating_add(checksum).saturating_add(5)
     }
@@ -150,7 +150,7 @@ impl FractalHeapHeader {
     /// An empty direct block of `size` bytes: context for decoding. Blocks that went through filters are decoded
     /// from their bytes before the filters.
     pub fn blank_direct_block(&self, size: u64) -> FractalHeapDirectBlock {
-        FractalHeapDirectBlock::blank(self.table.offset_width(), self.has_block_checksums, size)
+        FractalHeapDirectBlock::blank(self.table.offset_width(), self.has_direct_block_checksums, size)
     }
 
     /// An empty indirect block of `rows` rows: context for decoding.
@@ -204,10 +204,10 @@ impl Record for FractalHeapHeader {
         self.id_len = prefix.id_len;
         w.require("heap ID length", self.id_len > 1, self.id_len.into(), "at least 2")?;
         let wrapped = if self.huge_ids_wrapped { WRAPPED } else { 0 };
-        let checksums = if self.has_block_checksums { CHECKSUMS } else { 0 };
+        let checksums = if self.has_direct_block_checksums { CHECKSUMS } else { 0 };
         let flags = w.derived_u8("flags", wrapped | checksums)?;
         self.huge_ids_wrapped = flags & WRAPPED != 0;
-        self.has_block_checksums = flags & CHECKSUMS != 0;
+        self.has_direct_block_checksums = flags & CHECKSUMS != 0;
         w.u32("largest managed object", &mut self.max_managed_object_bytes)?;
         w.length("next huge object", &mut self.next_huge_id)?;
         w.addr("huge object index", &mut self.huge_index)?;

@@ -34,7 +34,7 @@ impl FractalHeapIdFormat {
     }
 
     /// The width of numbers of huge objects.
-    pub fn huge_number_width(&self) -> Width {
+    pub fn huge_object_number_width(&self) -> Width {
         u8::try_from(self.body_bytes()).ok().and_then(Width::new).unwrap_or(Width::EIGHT)
     }
 
@@ -169,7 +169,7 @@ impl Record for FractalHeapId {
                 w.uint("offset", shape.offset_width, offset)?;
                 w.uint("length", shape.length_width, length)?;
             }
-            HeapObjectLocation::HugeIndirect(number) => w.uint("number", shape.huge_number_width(), number)?,
+            HeapObjectLocation::HugeIndirect(number) => w.uint("number", shape.huge_object_number_width(), number)?,
             HeapObjectLocation::HugeDirect { addr, length, filter_mask, size } => {
                 w.addr("address", addr)?;
                 w.length("length", length)?;

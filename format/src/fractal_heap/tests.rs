@@ -78,11 +78,11 @@ fn refuses_tables_that_are_not_powers_of_two() {
 #[test]
 fn direct_blocks_come_back_from_bytes() {
     for checksums in [true, false] {
-        let header = FractalHeapHeader { has_block_checksums: checksums, ..Default::default() };
+        let header = FractalHeapHeader { has_direct_block_checksums: checksums, ..Default::default() };
         let overhead = header.direct_block_overhead(WIDTHS);
         let mut block = header.blank_direct_block(512);
         block.heap = Addr::new(800);
-        block.offset = 1024;
+        block.offset_in_heap = 1024;
         block.data = vec![0; 512 - overhead];
         let first = 1024 + overhead as u64;
         block.object_mut(first, 3).unwrap().copy_from_slice(b"abc");

@@ -327,7 +327,7 @@ fn add_fractal_heap_seeds(seeds: &mut Seeds) {
         &FractalHeapHeader { filter_info: filtered.clone(), ..header.clone() },
     );
     for checksums in [true, false] {
-        let header = FractalHeapHeader { has_block_checksums: checksums, ..header.clone() };
+        let header = FractalHeapHeader { has_direct_block_checksums: checksums, ..header.clone() };
         let mut block = header.blank_direct_block(64);
         block.data = vec![3; 64 - header.direct_block_overhead(WIDTHS)];
         if checksums {
@@ -357,7 +357,7 @@ fn add_fractal_heap_seeds(seeds: &mut Seeds) {
 
 fn add_array_seeds(seeds: &mut Seeds) {
     let (header, offset_width, offset) = (SEED_ADDR, Width::FOUR, 16);
-    seeds.add_checksummed("array", &[0, 0, 0, 0], &ExtensibleArrayHeader { max_index_set: 9, ..Default::default() });
+    seeds.add_checksummed("array", &[0, 0, 0, 0], &ExtensibleArrayHeader { used_index_end: 9, ..Default::default() });
     seeds.add_checksummed(
         "array",
         &[0, 5, 0, 0],

@@ -164,7 +164,7 @@ fn heap(data: &[u8]) -> bool {
         _ => {
             let sound = assert_round_trip_if_sound(&GlobalHeapCollection::default(), rest, w);
             if let Ok((mut heap, _)) = decode_prefix::<GlobalHeapCollection>(rest, w) {
-                assert!(heap.free_bytes() <= heap.size());
+                assert!(heap.free_bytes_at_end() <= heap.size());
                 let numbers = heap.objects().map(|object| u32::from(object.index));
                 assert!(numbers.collect::<Vec<_>>().iter().all(|number| heap.object_bytes(*number).is_some()));
                 if let Some(index) = heap.insert_object(b"object", w) {
@@ -182,7 +182,7 @@ fn fractal_heap(data: &[u8]) -> bool {
     let Some(([w, kind, a, b], rest)) = head(data) else { return false };
     let w = widths_from_byte(w);
     let mut header =
-        FractalHeapHeader { id_len: u16::from(a).max(2), has_block_checksums: b & 1 == 0, ..Default::default() };
+        FractalHeapHeader { id_len: u16::from(a).max(2), has_direct_block_checksums: b & 1 == 0, ..Default::default() };
     header.filter_info = (b & 2 != 0).then(FractalHeapFilterInfo::default);
     match kind % 5 {
         0 => {

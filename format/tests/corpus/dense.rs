@@ -44,7 +44,7 @@ impl Walk<'_> {
             return;
         }
         if let Some(block) = self.compare_at(header.blank_direct_block(size), addr) {
-            heap.blocks.insert(block.offset, block);
+            heap.blocks.insert(block.offset_in_heap, block);
         }
     }
 

@@ -141,7 +141,7 @@ impl<K: Btree1Key> Btree1Edit<'_, K> {
     fn free_new_nodes(&self) {
         let space = self.tree.metadata.cache().space();
         let made = self.edited_nodes.iter().filter(|work| work.handle.is_none());
-        made.for_each(|work| space.free_metadata(work.addr, work.node.node_size() as u64));
+        made.for_each(|work| space.free_metadata_after_full_flush(work.addr, work.node.node_size() as u64));
     }
 
     fn edit_path(&mut self, path: &[Btree1PathStep], entries: NodeEntries<K>) -> Result<()> {

@@ -390,6 +390,8 @@ impl<'a, R: Btree2Record> Btree2Edit<'a, R> {
 impl<R> Drop for Btree2Edit<'_, R> {
     fn drop(&mut self) {
         let space = self.tree.metadata.cache().space();
-        self.allocated.iter().for_each(|addr| space.free_metadata(*addr, self.geometry.node_size().into()));
+        self.allocated
+            .iter()
+            .for_each(|addr| space.free_metadata_after_full_flush(*addr, self.geometry.node_size().into()));
     }
 }

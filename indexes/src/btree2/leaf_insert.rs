@@ -130,7 +130,7 @@ impl<R: Btree2Record> Btree2<R> {
             match space.alloc(size, SpaceKind::Metadata) {
                 Ok(place) => places.push(place),
                 Err(full) => {
-                    places.iter().for_each(|place| space.free_metadata(*place, size));
+                    places.iter().for_each(|place| space.free_metadata_after_full_flush(*place, size));
                     return Err(full.into());
                 }
             }
@@ -179,7 +179,7 @@ impl<R: Btree2Record> PathChange<'_, R> {
         });
         metadata.add_dependency(self.root, &node, kind)?;
         self.root.read().add_fresh_node(place, known(node));
-        metadata.cache().space().free_metadata_owned(metadata.owner(), was, self.size);
+        metadata.cache().space().free_metadata_after_owner_flush(metadata.owner(), was, self.size);
         Ok(place)
     }
 }

@@ -35,7 +35,7 @@ impl<R: Btree2Record> Btree2<R> {
         let at = packing.pack_subtree(way);
         let space = self.metadata.cache().space();
         let len = packing.geometry.node_size().into();
-        packing.places.drain().for_each(|(_, place)| space.free_metadata(place, len));
+        packing.places.drain().for_each(|(_, place)| space.free_metadata_after_full_flush(place, len));
         if at != way.addr {
             packing.order_after_moved_child(&root, NodePtr { addr: at, ..way }, DependencyKind::BTree2Root)?;
             root.update(|root| root.header.root = at);

@@ -358,7 +358,7 @@ fn a_node_is_made_where_another_structure_is_cached_whose_space_is_free() {
     let deleted = metadata(&pair.cache).create(512, Btree2Header::default()).unwrap();
     drop(operation);
     pair.flush();
-    pair.cache.space().free_metadata(deleted.addr(), 512);
+    pair.cache.space().free_metadata_after_full_flush(deleted.addr(), 512);
     pair.flush();
     (0..5).for_each(|key| pair.put(key, key));
     assert!(deleted.is_invalidated(), "its space is used again");

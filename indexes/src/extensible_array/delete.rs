@@ -41,7 +41,7 @@ impl ExtensibleArray {
         let Some(header) = self.array.header()? else { return Ok(false) };
         let stated = header.read().clone();
         let mut found = ArrayBlocks::default();
-        let mut end = stated.max_index_set;
+        let mut end = stated.used_index_end;
         if stated.index_block.is_defined() {
             self.gather_blocks(stated.index_block, &mut found)?;
             // Elements that are set and not counted would come back when others are set behind them.
@@ -52,7 +52,7 @@ impl ExtensibleArray {
             })?;
         }
         let right = ExtensibleArrayHeader {
-            max_index_set: end,
+            used_index_end: end,
             super_block_count: found.super_blocks,
             total_super_block_bytes: found.super_block_bytes,
             data_block_count: found.data_blocks,
@@ -73,7 +73,7 @@ impl ExtensibleArray {
         let index_block = self.load_index_block(index_block)?;
         let (data_blocks, super_blocks) = {
             let index_block = index_block.read();
-            let data_blocks: Vec<Addr> = index_block.data_blocks.iter().collect();
+            let data_blocks: Vec<Addr> = index_block.direct_data_blocks.iter().collect();
             let super_blocks: Vec<Addr> = index_block.super_blocks.iter().collect();
             (data_blocks, super_blocks)
         };

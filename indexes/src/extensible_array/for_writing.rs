@@ -84,12 +84,12 @@ impl ExtensibleArray {
     ) -> Result<(ElementBlock, usize)> {
         match branch {
             DataBlockPath::Direct(at) => {
-                let addr = index_block.read().data_blocks.get(at).unwrap_or_default();
+                let addr = index_block.read().direct_data_blocks.get(at).unwrap_or_default();
                 let block = if addr.is_defined() {
                     self.load_data_block(DataBlockRef { super_block: number, addr })?
                 } else {
                     let block = self.create_data_block(header, number, at as u64)?;
-                    index_block.update(|index_block| index_block.data_blocks.set(at, block.addr()));
+                    index_block.update(|index_block| index_block.direct_data_blocks.set(at, block.addr()));
                     block
                 };
                 self.array.metadata.add_dependency(index_block, &block, DependencyKind::ExtensibleArrayDataBlock)?;

@@ -34,7 +34,7 @@ impl LastWrittenBlock {
     /// here.
     pub fn slot(&self, index: u64) -> Option<usize> {
         let is_current = !self.header.is_invalidated() && !self.table.is_invalidated();
-        let is_here = self.elements.contains(&index) && index < self.header.read().max_index_set;
+        let is_here = self.elements.contains(&index) && index < self.header.read().used_index_end;
         (is_current && is_here).then(|| (index - self.elements.start) as usize)
     }
 
@@ -54,7 +54,7 @@ impl LastWrittenBlock {
     /// Sets the elements of unfiltered chunks from a slot on, as many as the array counts here, and returns their
     /// number.
     pub fn set_unfiltered_from(&self, slot: usize, addrs: &[Addr]) -> usize {
-        let end = self.elements.end.min(self.header.read().max_index_set);
+        let end = self.elements.end.min(self.header.read().used_index_end);
         let room = end.saturating_sub(self.elements.start).saturating_sub(slot as u64);
         let addrs = addrs.get(..addrs.len().min(usize::try_from(room).unwrap_or(usize::MAX))).unwrap_or_default();
         self.table.set_unfiltered_from(slot, addrs)

@@ -82,7 +82,7 @@ impl FractalHeap {
         })?;
         let (heap, offset) = {
             let block = block.read();
-            (block.heap, block.offset)
+            (block.heap, block.offset_in_heap)
         };
         self.check_block_owner(at, "fractal heap indirect block", (heap, offset), start)?;
         Ok(block)
@@ -94,7 +94,7 @@ impl FractalHeap {
         let block = self.metadata.load(at, size, || header.blank_direct_block(size))?;
         let (heap, offset) = {
             let block = block.read();
-            (block.heap, block.offset)
+            (block.heap, block.offset_in_heap)
         };
         self.check_block_owner(at, "fractal heap direct block", (heap, offset), start)?;
         Ok(block)
@@ -108,7 +108,7 @@ impl FractalHeap {
     ) -> Result<MaybeCached<FractalHeapDirectBlock>> {
         let (HeapBlockSlot { start, size }, at) = (place.slot, place.element.addr);
         let block = self.metadata.read_once(at, size, || header.blank_direct_block(size))?;
-        let stated = block.with(|block| (block.heap, block.offset));
+        let stated = block.with(|block| (block.heap, block.offset_in_heap));
         self.check_block_owner(at, "fractal heap direct block", stated, start)?;
         Ok(block)
     }

@@ -189,7 +189,7 @@ impl FractalHeap {
                 self.load_indirect_block(shape, child, rows, start)?
             } else {
                 let child = self.create_indirect_block(shape, rows, start)?;
-                parent.update(|parent| parent.set_child_addr(entry, child.addr()));
+                parent.update(|parent| parent.set_unfiltered_child(entry, child.addr()));
                 child
             };
             self.add_dependency(&parent, &child)?;
@@ -205,7 +205,7 @@ impl FractalHeap {
     fn create_indirect_block(&self, shape: &FractalHeapHeader, rows: u16, start: u64) -> Result<IndirectBlock> {
         let widths = self.metadata.widths();
         let mut block = shape.blank_indirect_block(rows, widths).with_undefined_children(widths);
-        (block.heap, block.offset) = (self.addr, start);
+        (block.heap, block.offset_in_heap) = (self.addr, start);
         self.metadata.create(block.size(widths) as u64, block)
     }
 
@@ -270,14 +270,14 @@ impl FractalHeap {
         let mut gap = slot;
         let mut emptied = ancestors.is_empty();
         while let Some((block, entry)) = ancestors.pop() {
-            block.update(|block| block.set_child_addr(entry, Addr::UNDEFINED));
+            block.update(|block| block.set_unfiltered_child(entry, Addr::UNDEFINED));
             emptied = block.read().has_no_children();
             if !emptied {
                 break;
             }
             let (start, len) = {
                 let block = block.read();
-                (block.offset, block.size(widths) as u64)
+                (block.offset_in_heap, block.size(widths) as u64)
             };
             self.free_structure(block.addr(), len);
             if let Some((_, entry)) = ancestors.last() {

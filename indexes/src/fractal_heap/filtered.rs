@@ -62,7 +62,7 @@ impl FractalHeap {
         })?;
         let (heap, offset) = {
             let stored = stored.read();
-            (stored.block.heap, stored.block.offset)
+            (stored.block.heap, stored.block.offset_in_heap)
         };
         self.check_block_owner(at, FractalHeapDirectBlock::NAME, (heap, offset), start)?;
         Ok(stored)

@@ -89,7 +89,7 @@ impl FractalHeap {
 
     /// The widest number that an ID can hold.
     fn max_huge_number(&self, header: &FractalHeapHeader) -> u64 {
-        header.id_format(self.metadata.widths()).huge_number_width().max_value()
+        header.id_format(self.metadata.widths()).huge_object_number_width().max_value()
     }
 
     pub(super) fn huge_object_tree<R: Btree2Record>(&self, header: &FractalHeapHeader, blank: R) -> Btree2<R> {

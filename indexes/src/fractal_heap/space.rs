@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use h5live_cache::{FreeEpoch, Space};
+use h5live_cache::{FileSpaceAllocator, FreeEpoch};
 use h5live_format::{HeapBlockSlot, HeapObjectLocation};
 use parking_lot::{Mutex, MutexGuard};
 
@@ -110,17 +110,17 @@ impl HeapSections {
     }
 
     /// An object was removed now.
-    pub fn add_removed_object(&mut self, space: &Space, offset: u64, len: u64) {
+    pub fn add_removed_object(&mut self, space: &FileSpaceAllocator, offset: u64, len: u64) {
         self.removed.push((space.current_epoch(), offset, len));
     }
 
     /// A huge object was removed now.
-    pub fn add_removed_huge_object(&mut self, space: &Space, place: HeapObjectLocation) {
+    pub fn add_removed_huge_object(&mut self, space: &FileSpaceAllocator, place: HeapObjectLocation) {
         self.removed_huge.push((space.current_epoch(), place));
     }
 
     /// Removed huge objects to which nothing in the file leads any more.
-    pub fn take_reclaimable_huge_objects(&mut self, space: &Space) -> Vec<HeapObjectLocation> {
+    pub fn take_reclaimable_huge_objects(&mut self, space: &FileSpaceAllocator) -> Vec<HeapObjectLocation> {
         if self.removed_huge.first().is_none_or(|(moment, _)| !space.is_reclaimable(*moment)) {
             return Vec::new();
         }
@@ -135,7 +135,7 @@ impl HeapSections {
     }
 
     /// Removed objects to which nothing in the file leads any more.
-    pub fn take_reclaimable_ranges(&mut self, space: &Space) -> Vec<(u64, u64)> {
+    pub fn take_reclaimable_ranges(&mut self, space: &FileSpaceAllocator) -> Vec<(u64, u64)> {
         // The first has waited longest.
         if self.removed.first().is_none_or(|(moment, ..)| !space.is_reclaimable(*moment)) {
             return Vec::new();

@@ -299,7 +299,7 @@ impl SymbolTable {
                 let len = node.read().size(self.metadata.widths()) as u64;
                 match node.is_new() {
                     // Through it, another node may wait for the structures to which its own entries lead.
-                    true => self.metadata.cache().space().free_metadata(child, len),
+                    true => self.metadata.cache().space().free_metadata_after_full_flush(child, len),
                     false => self.metadata.free_structure(child, len),
                 }
             }

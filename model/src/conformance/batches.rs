@@ -17,7 +17,7 @@ pub fn test_write_batches(lab: &impl StoreFixture) {
     let (first, last) = (ChunkCoord::new(&[0, 0]), ChunkCoord::new(&[3, 0]));
     let row: Vec<u8> = (0..24).collect();
     let writes = [
-        ChunkWrite::ChunksAlongFirstDim { first: &first, size: 8, bytes: &row },
+        ChunkWrite::ChunksAlongFirstDim { first: &first, chunk_bytes: 8, bytes: &row },
         ChunkWrite::Whole { coord: &last, filter_mask: 0, bytes: &[9; 8] },
         ChunkWrite::Whole { coord: &first, filter_mask: 0, bytes: &[7; 8] },
     ];
@@ -125,7 +125,7 @@ fn blocks_of_a_table(store: &impl Store) {
     data.write(&ChunkBatch {
         writes: &[
             ChunkWrite::Whole { coord: &last, filter_mask: 0, bytes: &[7; 24] },
-            ChunkWrite::Block { coord: &last, start: &[0, 0], count: &[4, 1], bytes: &[8; 8] },
+            ChunkWrite::ElementBlock { coord: &last, start: &[0, 0], count: &[4, 1], bytes: &[8; 8] },
         ],
         ..ChunkBatch::default()
     })

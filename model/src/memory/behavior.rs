@@ -25,7 +25,7 @@ impl Default for SimulatedChunkCapabilities {
             partial_writes: PartialWrites::Bytes { multiple_of: 1 },
             staging: SmallWritesStagedBy::Caller,
             encoding: ChunkEncodedBy::Pipeline,
-            reads: ChunkReadStrategy::Direct { atomic: ATOMIC_READ_BYTES },
+            reads: ChunkReadStrategy::Direct { atomic_read_bytes: ATOMIC_READ_BYTES },
         }
     }
 }
@@ -34,7 +34,7 @@ impl SimulatedChunkCapabilities {
     /// How chunks are best read by a session that writes, or does not.
     pub(super) fn reads_of(self, writable: bool) -> ChunkReadStrategy {
         match self.reads {
-            ChunkReadStrategy::Direct { .. } if writable => ChunkReadStrategy::Direct { atomic: 0 },
+            ChunkReadStrategy::Direct { .. } if writable => ChunkReadStrategy::Direct { atomic_read_bytes: 0 },
             reads => reads,
         }
     }

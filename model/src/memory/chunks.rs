@@ -165,7 +165,9 @@ impl ChunkStore for MemoryChunks {
             ChunkReadStrategy::Direct { .. } | ChunkReadStrategy::ElementBlocks => {
                 read_chunks_sequentially(self, wanted, budget, each)
             }
-            ChunkReadStrategy::Batched { in_flight, .. } => read_backwards(self, wanted, budget, in_flight, each),
+            ChunkReadStrategy::Batched { preferred_reads_in_flight: in_flight, .. } => {
+                read_backwards(self, wanted, budget, in_flight, each)
+            }
         }
     }
 

@@ -85,7 +85,7 @@ impl MemoryDataset {
             ChunkWrite::Whole { coord, filter_mask, bytes } => {
                 self.put_chunk(coord, (filter_mask, bytes.into()), staging)
             }
-            ChunkWrite::ChunksAlongFirstDim { first, size, bytes } => {
+            ChunkWrite::ChunksAlongFirstDim { first, chunk_bytes: size, bytes } => {
                 let at = first.scaled().first().copied().unwrap_or_default();
                 for (at, chunk) in (at..).zip(bytes.chunks(size.max(1))) {
                     let coord = first.with_index(0, at);
@@ -93,11 +93,11 @@ impl MemoryDataset {
                     self.put_chunk(&coord, (0, chunk.into()), staging);
                 }
             }
-            ChunkWrite::ByteRange { coord, at, bytes, .. } => {
+            ChunkWrite::ByteRange { coord, byte_offset: at, bytes, .. } => {
                 let chunk = self.chunk_to_change(coord, staging, limit)?;
                 chunk[at as usize..at as usize + bytes.len()].copy_from_slice(bytes);
             }
-            ChunkWrite::Block { coord, start, count, bytes } => {
+            ChunkWrite::ElementBlock { coord, start, count, bytes } => {
                 let sides = self.spec.chunk_dims_or_extent().unwrap_or_default().to_vec();
                 let size = self.spec.datatype.size() as usize;
                 let chunk = self.chunk_to_change(coord, staging, limit)?;
@@ -116,16 +116,16 @@ impl MemoryDataset {
             (ChunkWrite::Whole { bytes, filter_mask, .. }, _) => {
                 !is_decoded || bytes.len() as u64 == whole && (filter_mask == 0 || self.spec.filters.is_empty())
             }
-            (ChunkWrite::ChunksAlongFirstDim { size, .. }, _) => !is_decoded || size as u64 == whole,
-            (ChunkWrite::ByteRange { at, bytes, .. }, PartialWrites::Bytes { multiple_of }) => {
+            (ChunkWrite::ChunksAlongFirstDim { chunk_bytes: size, .. }, _) => !is_decoded || size as u64 == whole,
+            (ChunkWrite::ByteRange { byte_offset: at, bytes, .. }, PartialWrites::Bytes { multiple_of }) => {
                 let end = at.checked_add(bytes.len() as u64).filter(|end| *end <= whole && is_decoded);
                 let is_cut = |end: u64| end.is_multiple_of(multiple_of) || end == whole;
                 end.is_some_and(|end| at.is_multiple_of(multiple_of) && is_cut(end))
             }
-            (ChunkWrite::Block { start, count, bytes, .. }, PartialWrites::ElementBlocks) => {
+            (ChunkWrite::ElementBlock { start, count, bytes, .. }, PartialWrites::ElementBlocks) => {
                 is_decoded && self.is_block(start, count, bytes.len() as u64)
             }
-            (ChunkWrite::ByteRange { .. } | ChunkWrite::Block { .. }, _) => {
+            (ChunkWrite::ByteRange { .. } | ChunkWrite::ElementBlock { .. }, _) => {
                 return Err(Error::Unsupported("a part of a chunk in this form"));
             }
         };

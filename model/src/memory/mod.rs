@@ -369,7 +369,7 @@ mod tests {
         that_stages: staging = SmallWritesStagedBy::Store;
         that_encodes: encoding = ChunkEncodedBy::Store;
         read_by_blocks: reads = ChunkReadStrategy::ElementBlocks;
-        read_in_batches: reads = ChunkReadStrategy::Batched { in_flight: 3, gap: 16 };
+        read_in_batches: reads = ChunkReadStrategy::Batched { preferred_reads_in_flight: 3, max_gap_bytes: 16 };
     }
 
     #[test]

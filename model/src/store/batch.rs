@@ -42,7 +42,7 @@ pub enum ChunkWrite<'a> {
         /// The first of them.
         first: &'a ChunkCoord,
         /// Bytes of each.
-        size: usize,
+        chunk_bytes: usize,
         /// All of them, one after the other.
         bytes: &'a [u8],
     },
@@ -51,7 +51,7 @@ pub enum ChunkWrite<'a> {
         /// The chunk.
         coord: &'a ChunkCoord,
         /// Where the part begins in it (bytes).
-        at: u64,
+        byte_offset: u64,
         /// The part.
         bytes: &'a [u8],
         /// Whether no reader was ever led to these bytes: nothing leads to the dataset yet, or the caller keeps account of
@@ -61,7 +61,7 @@ pub enum ChunkWrite<'a> {
     },
     /// A box of elements in a chunk of a dataset without filters, for stores that take
     /// [`PartialWrites::ElementBlocks`](crate::PartialWrites::ElementBlocks). A chunk that is not there yet is filled with fill values first.
-    Block {
+    ElementBlock {
         /// The chunk.
         coord: &'a ChunkCoord,
         /// The first element (`[rank]`, elements from the start of the chunk).
@@ -80,7 +80,7 @@ impl ChunkWrite<'_> {
             ChunkWrite::Whole { coord, .. }
             | ChunkWrite::ChunksAlongFirstDim { first: coord, .. }
             | ChunkWrite::ByteRange { coord, .. }
-            | ChunkWrite::Block { coord, .. } => coord,
+            | ChunkWrite::ElementBlock { coord, .. } => coord,
         }
     }
 }

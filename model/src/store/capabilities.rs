@@ -67,7 +67,7 @@ pub enum ChunkReadStrategy {
         /// Of raw data that is changed in place meanwhile, a read of so many bytes (from a multiple of this many on,
         /// counted from where the data begins) shows all as it was or all as it is. 0 if nothing is changed in place
         /// while this session reads.
-        atomic: u64,
+        atomic_read_bytes: u64,
     },
     /// One by one, and of a chunk without filters a box of elements by one call
     /// ([`ChunkStore::read_block`](crate::ChunkStore::read_block)): each call looks for what has the elements. Nothing is
@@ -76,9 +76,9 @@ pub enum ChunkReadStrategy {
     /// Many at once: each read waits for a network.
     Batched {
         /// Reads that are best under way at a time.
-        in_flight: usize,
+        preferred_reads_in_flight: usize,
         /// Bytes between two pieces that are better read than left out.
-        gap: u64,
+        max_gap_bytes: u64,
     },
 }
 
@@ -87,7 +87,7 @@ impl ChunkReadStrategy {
     pub fn preferred_chunks_in_flight(self) -> usize {
         match self {
             ChunkReadStrategy::Direct { .. } | ChunkReadStrategy::ElementBlocks => 1,
-            ChunkReadStrategy::Batched { in_flight, .. } => in_flight.max(1),
+            ChunkReadStrategy::Batched { preferred_reads_in_flight: in_flight, .. } => in_flight.max(1),
         }
     }
 }

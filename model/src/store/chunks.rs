@@ -30,11 +30,11 @@ pub trait ChunkStore: Send + Sync + fmt::Debug {
     /// [`crate::Error::Store`] if the index cannot be read.
     fn for_each_chunk(&self, each: &mut dyn FnMut(StoredChunk) -> bool) -> Result<()>;
 
-    /// Reads `into.len()` stored bytes of a chunk from `at` on (bytes). What lies past the end of the file is zero.
+    /// Reads `into.len()` stored bytes of a chunk from `byte_offset` on (bytes). What lies past the end of the file is zero.
     ///
     /// # Errors
     /// [`crate::Error::Store`] if it cannot be read.
-    fn read(&self, chunk: &StoredChunk, at: u64, into: &mut [u8]) -> Result<()>;
+    fn read(&self, chunk: &StoredChunk, byte_offset: u64, into: &mut [u8]) -> Result<()>;
 
     /// Reads a box of elements of a chunk without filters, row-major. `start` (`[rank]`, elements) is counted from the
     /// first element of the chunk. A store whose reads are not [of blocks](crate::ChunkReadStrategy::ElementBlocks) calls
@@ -55,12 +55,12 @@ pub trait ChunkStore: Send + Sync + fmt::Debug {
     /// [`crate::Error::Store`] if one cannot be read.
     fn read_many(&self, wanted: &[ChunkReadRequest<'_>], budget: usize, each: &ChunkSink<'_>) -> Result<()>;
 
-    /// Where stored bytes of a chunk begin, from `at` on (bytes), that may be other than zero; `None` if there are none
-    /// up to its end. Copies skip the holes between. A store that does not know where its holes are returns `at`.
+    /// Where stored bytes of a chunk begin, from `byte_offset` on (bytes), that may be other than zero; `None` if there are none
+    /// up to its end. Copies skip the holes between. A store that does not know where its holes are returns `byte_offset`.
     ///
     /// # Errors
     /// [`crate::Error::Store`] if that cannot be found out.
-    fn next_data(&self, chunk: &StoredChunk, at: u64) -> Result<Option<u64>>;
+    fn next_data(&self, chunk: &StoredChunk, byte_offset: u64) -> Result<Option<u64>>;
 
     /// The first `len` stored bytes of a chunk, where the file has them; `None` if the store cannot share them, as it
     /// can those of a file that is open just to be read.
@@ -121,7 +121,7 @@ impl dyn ChunkStore + '_ {
     /// As [`ChunkStore::write`].
     pub fn write_chunks_along_first_dim(&self, first: &ChunkCoord, chunk_bytes: usize, bytes: &[u8]) -> Result<()> {
         self.write(&ChunkBatch {
-            writes: &[ChunkWrite::ChunksAlongFirstDim { first, size: chunk_bytes, bytes }],
+            writes: &[ChunkWrite::ChunksAlongFirstDim { first, chunk_bytes: chunk_bytes, bytes }],
             ..ChunkBatch::default()
         })
     }
@@ -132,7 +132,7 @@ impl dyn ChunkStore + '_ {
     /// As [`ChunkStore::write`].
     pub fn write_byte_range(&self, coord: &ChunkCoord, byte_offset: u64, bytes: &[u8]) -> Result<()> {
         self.write(&ChunkBatch {
-            writes: &[ChunkWrite::ByteRange { coord, at: byte_offset, bytes, unseen: false }],
+            writes: &[ChunkWrite::ByteRange { coord, byte_offset: byte_offset, bytes, unseen: false }],
             ..ChunkBatch::default()
         })
     }
@@ -142,7 +142,7 @@ impl dyn ChunkStore + '_ {
     /// # Errors
     /// As [`ChunkStore::write`].
     pub fn write_block(&self, coord: &ChunkCoord, start: &[u64], count: &[u64], bytes: &[u8]) -> Result<()> {
-        let writes = [ChunkWrite::Block { coord, start, count, bytes }];
+        let writes = [ChunkWrite::ElementBlock { coord, start, count, bytes }];
         self.write(&ChunkBatch { writes: &writes, ..ChunkBatch::default() })
     }
 

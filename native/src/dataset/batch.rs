@@ -50,11 +50,13 @@ impl NativeDataset {
                 publish_after: [],
                 publish: Some(PublishLevel::Visible),
             } => match write {
-                ChunkWrite::ByteRange { coord, at, bytes, .. } => self.try_append_in_place(coord, *at, bytes, dims),
+                ChunkWrite::ByteRange { coord, byte_offset: at, bytes, .. } => {
+                    self.try_append_in_place(coord, *at, bytes, dims)
+                }
                 ChunkWrite::Whole { coord, bytes, .. } if self.is_whole_chunk(bytes) => {
                     self.try_append_in_place(coord, 0, bytes, dims)
                 }
-                ChunkWrite::Whole { .. } | ChunkWrite::ChunksAlongFirstDim { .. } | ChunkWrite::Block { .. } => {
+                ChunkWrite::Whole { .. } | ChunkWrite::ChunksAlongFirstDim { .. } | ChunkWrite::ElementBlock { .. } => {
                     Ok(false)
                 }
             },
@@ -65,10 +67,16 @@ impl NativeDataset {
     fn write_elements(&self, write: &ChunkWrite<'_>) -> Result<()> {
         match *write {
             ChunkWrite::Whole { coord, filter_mask, bytes } => self.write_chunk(coord, filter_mask, bytes),
-            ChunkWrite::ChunksAlongFirstDim { first, size, bytes } => self.write_consecutive_chunks(first, size, bytes),
-            ChunkWrite::ByteRange { coord, at, bytes, unseen: false } => self.write_chunk_part(coord, at, bytes),
-            ChunkWrite::ByteRange { coord, at, bytes, unseen: true } => self.write_unseen_part(coord, at, bytes),
-            ChunkWrite::Block { .. } => Err(Error::Model(ModelError::Unsupported("writing a block of a chunk"))),
+            ChunkWrite::ChunksAlongFirstDim { first, chunk_bytes: size, bytes } => {
+                self.write_consecutive_chunks(first, size, bytes)
+            }
+            ChunkWrite::ByteRange { coord, byte_offset: at, bytes, unseen: false } => {
+                self.write_chunk_part(coord, at, bytes)
+            }
+            ChunkWrite::ByteRange { coord, byte_offset: at, bytes, unseen: true } => {
+                self.write_unseen_part(coord, at, bytes)
+            }
+            ChunkWrite::ElementBlock { .. } => Err(Error::Model(ModelError::Unsupported("writing a block of a chunk"))),
         }
     }
 

@@ -168,7 +168,7 @@ impl NativeDataset {
     /// `unseen`.
     pub(super) fn write_chunk_parts(&self, parts: &[ChunkWrite<'_>]) -> Result<()> {
         let mut rest = parts.iter().filter_map(|write| match *write {
-            ChunkWrite::ByteRange { coord, at, bytes, .. } => Some((coord, at, bytes)),
+            ChunkWrite::ByteRange { coord, byte_offset: at, bytes, .. } => Some((coord, at, bytes)),
             _ => None,
         });
         // The first one puts the chunk in its place, if there is none.

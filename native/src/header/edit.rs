@@ -63,11 +63,11 @@ impl CachedHeader {
                 len.next_multiple_of(sizes.alignment_bytes)
             }
             ReservedHeaderSpace::UpToTotal(len) => {
-                let used: usize = messages.iter().map(|message| sizes.message_bytes(message)).sum();
+                let used: usize = messages.iter().map(|message| sizes.message_bytes_with_header(message)).sum();
                 len.saturating_sub(used.saturating_add(sizes.message_header_bytes))
             }
         };
-        let used: usize = messages.iter().map(|message| sizes.message_bytes(message)).sum();
+        let used: usize = messages.iter().map(|message| sizes.message_bytes_with_header(message)).sum();
         let mut unused = unused.max(sizes.continuation_bytes);
         // The next structure is aligned, so the bytes before it can be used here. A wider size field may need more
         // room.
@@ -142,8 +142,8 @@ impl CachedHeader {
         let chunk = self.chunk_of(spot)?.clone();
         let old = chunk.with_messages(|messages| messages.get(spot.message).cloned());
         let old = old.ok_or_else(|| self.damaged_error("the message is still there"))?;
-        let room = sizes.message_bytes(&old);
-        let needed = sizes.message_bytes(&new);
+        let room = sizes.message_bytes_with_header(&old);
+        let needed = sizes.message_bytes_with_header(&new);
         if sizes.fits_with_any_remainder(room, needed) {
             chunk.change_messages_and_fill(|messages| {
                 messages
@@ -210,7 +210,7 @@ impl CachedHeader {
             return Err(too_large_message_error(&message));
         }
         let sizes = self.message_sizes();
-        let needed = sizes.message_bytes(&message);
+        let needed = sizes.message_bytes_with_header(&message);
         let last = self.chunks.len() - 1;
         for (number, chunk) in self.chunks.iter().enumerate() {
             let is_last_chunk = number == last;
@@ -231,7 +231,7 @@ impl CachedHeader {
         let (mut kept, at, moved) =
             way.ok_or_else(|| self.damaged_error("a chunk has messages that can make way for a continuation"))?;
         let mut messages: Vec<_> = moved.into_iter().chain([message]).collect();
-        let used: usize = messages.iter().map(|message| sizes.message_bytes(message)).sum();
+        let used: usize = messages.iter().map(|message| sizes.message_bytes_with_header(message)).sum();
         let room = continuation_room(used, continuation_message_bytes);
         messages.extend(sizes.unused_message(room));
         let version = self.prefix.version;
@@ -316,7 +316,7 @@ impl CachedHeader {
                 HeaderChunk::Next(chunk) => (chunk.addr(), chunk.read().chunk_len),
             };
             cache.forget_entry(at);
-            cache.space().free_metadata(at, len);
+            cache.space().free_metadata_after_full_flush(at, len);
         }
     }
 
@@ -367,10 +367,12 @@ pub(super) fn find_unused_room(
     let continued = messages.iter().any(|message| message.kind == MessageType::CONTINUATION);
     let must_keep = is_last_chunk && !continued;
     let found = unused().find(|(at, message)| {
-        let room = sizes.message_bytes(message);
+        let room = sizes.message_bytes_with_header(message);
         let elsewhere = || {
             unused().any(|(other, message)| {
-                other != *at && sizes.fits_with_any_remainder(sizes.message_bytes(message), continuation_message_bytes)
+                other != *at
+                    && sizes
+                        .fits_with_any_remainder(sizes.message_bytes_with_header(message), continuation_message_bytes)
             })
         };
         sizes.fits_with_any_remainder(room, needed)
@@ -389,8 +391,9 @@ pub(super) fn make_continuation_room(
 ) -> Option<(Vec<RawMessage>, usize, Vec<RawMessage>)> {
     let mut kept = messages.to_vec();
     let mut moved = Vec::new();
-    let large =
-        |message: &RawMessage| sizes.fits_with_any_remainder(sizes.message_bytes(message), continuation_message_bytes);
+    let large = |message: &RawMessage| {
+        sizes.fits_with_any_remainder(sizes.message_bytes_with_header(message), continuation_message_bytes)
+    };
     loop {
         if let Some(at) = kept.iter().position(|message| message.is_unused() && large(message)) {
             return Some((kept, at, moved));
@@ -411,8 +414,8 @@ pub(super) fn make_continuation_room(
 }
 
 pub(super) fn put_in_unused_space(messages: &mut Vec<RawMessage>, at: usize, message: RawMessage, sizes: HeaderSizes) {
-    let room = messages.get(at).map_or(0, |unused| sizes.message_bytes(unused));
-    let rest = sizes.unused_message(room - sizes.message_bytes(&message));
+    let room = messages.get(at).map_or(0, |unused| sizes.message_bytes_with_header(unused));
+    let rest = sizes.unused_message(room - sizes.message_bytes_with_header(&message));
     messages.splice(at..=at, [message].into_iter().chain(rest));
 }
 

@@ -25,7 +25,7 @@ impl HeaderSizes {
     }
 
     /// Bytes that a message takes, its frame included.
-    pub fn message_bytes(&self, message: &RawMessage) -> usize {
+    pub fn message_bytes_with_header(&self, message: &RawMessage) -> usize {
         self.message_header_bytes + message.body.len().next_multiple_of(self.alignment_bytes)
     }
 

@@ -32,7 +32,7 @@ impl CachedHeader {
         let mut messages = self.chunks[0].with_messages(<[RawMessage]>::to_vec);
         let mut placed = false;
         for message in &mut messages {
-            if replaced(message) && sizes.message_bytes(message) == sizes.message_bytes(&new) {
+            if replaced(message) && sizes.message_bytes_with_header(message) == sizes.message_bytes_with_header(&new) {
                 *message = new.clone();
                 placed = true;
             } else if replaced(message) || !is_kept(message) {
@@ -65,7 +65,8 @@ impl CachedHeader {
         let place = |messages: &[RawMessage]| {
             messages.iter().position(|message| {
                 message.is_unused()
-                    && sizes.fits_with_any_remainder(sizes.message_bytes(message), continuation_message_bytes)
+                    && sizes
+                        .fits_with_any_remainder(sizes.message_bytes_with_header(message), continuation_message_bytes)
             })
         };
         while place(&messages).is_none() {
@@ -79,7 +80,7 @@ impl CachedHeader {
             messages.sort_by_key(RawMessage::is_unused);
             merge_unused_messages(&mut messages, sizes.message_header_bytes);
         }
-        let used: usize = moving.iter().map(|message| sizes.message_bytes(message)).sum();
+        let used: usize = moving.iter().map(|message| sizes.message_bytes_with_header(message)).sum();
         let room = continuation_room(used, continuation_message_bytes);
         moving.extend(sizes.unused_message(room));
         let version = self.prefix.version;
@@ -127,7 +128,7 @@ impl CachedHeader {
 fn try_merge(messages: &[RawMessage], moving: &[RawMessage], sizes: HeaderSizes) -> Option<Vec<RawMessage>> {
     let mut messages = messages.to_vec();
     for message in moving {
-        let at = find_unused_room(&messages, sizes.message_bytes(message), sizes, true)?;
+        let at = find_unused_room(&messages, sizes.message_bytes_with_header(message), sizes, true)?;
         put_in_unused_space(&mut messages, at, message.clone(), sizes);
     }
     Some(messages)

@@ -152,7 +152,7 @@ impl DenseLinks {
     ///
     /// # Errors
     /// If a structure cannot be read.
-    pub fn for_each_link_after(
+    pub fn for_each_link_page(
         &self,
         header: &CachedHeader,
         after: Option<&Name>,

@@ -40,13 +40,13 @@ impl NativeSession {
         }
         for addr in &plan.deleted_objects {
             let header = CachedHeader::load_header(&self.object_metadata(*addr), true)?;
-            self.free_object_heaps_and_indexes(&header)?;
+            self.free_link_and_attribute_storage(&header)?;
             space.require_full_flush_for_owner(header.metadata().owner());
             if self.may_be_followed() {
                 let (at, len) = header.replace_with_tombstone();
                 // Readers of h5live keep the address for as long as they have the object open, and then look there.
                 if self.followers.reuses_only_when_exclusive() {
-                    space.free_metadata(at, len);
+                    space.free_metadata_after_full_flush(at, len);
                 }
             } else {
                 header.delete_header()
@@ -82,7 +82,7 @@ impl NativeSession {
     ///
     /// # Errors
     /// If a structure cannot be read.
-    pub fn free_object_heaps_and_indexes(&self, header: &CachedHeader) -> Result<()> {
+    pub fn free_link_and_attribute_storage(&self, header: &CachedHeader) -> Result<()> {
         let metadata = header.metadata();
         if let Some(info) = header.get_message::<AttributeInfo>()?.filter(AttributeInfo::is_dense) {
             DenseAttributes::open_for_writing(self, header, &info).delete_heap_and_indexes()?;
@@ -98,7 +98,7 @@ impl NativeSession {
             let heap = metadata.load(files.heap, len, LocalHeapPrefix::default)?.read().clone();
             for (addr, len) in [(files.heap, len), (heap.data, heap.data_size)] {
                 self.cache.forget_entry(addr);
-                self.cache.space().free_metadata(addr, len);
+                self.cache.space().free_metadata_after_full_flush(addr, len);
             }
         }
         Ok(())

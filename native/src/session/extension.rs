@@ -19,7 +19,7 @@ impl NativeSession {
     ///
     /// # Errors
     /// If the extension cannot be changed.
-    pub fn prepare_extension_for_writing(&self) -> Result<()> {
+    pub fn adopt_free_space_drop_image(&self) -> Result<()> {
         let Some(mut header) = load_extension_header(&self.cache, &self.superblock)? else { return Ok(()) };
         if header.has_message(MessageType::DRIVER_INFO) {
             let what = "changing a file that is cut into several";
@@ -36,7 +36,7 @@ impl NativeSession {
         let operation = self.cache.begin_atomic_change();
         if let Some((spot, message)) = header.find_message(|message| message.kind == MessageType::CACHE_IMAGE) {
             let image: CacheImageInfo = header.decode_message(&message)?;
-            self.cache.space().free_metadata(image.addr, image.size);
+            self.cache.space().free_metadata_after_full_flush(image.addr, image.size);
             header.remove_message(spot)?;
         }
         if let Some(info) = space.filter(|info| info.managers.is_some()) {
@@ -48,7 +48,7 @@ impl NativeSession {
             self.cache.sync_flushed()?;
         }
         // Only now does the file no longer say that this is free.
-        free.into_iter().for_each(|(at, len, kind)| self.cache.space().adopt_free_range(at, len, kind));
+        free.into_iter().for_each(|(at, len, kind)| self.cache.space().adopt_unreachable_range(at, len, kind));
         Ok(())
     }
 

@@ -118,7 +118,7 @@ impl FileHold {
     ///
     /// # Errors
     /// If the system does not release the lock, or has no lock that shows a live writer.
-    pub fn adjust_lock_for_readers(&self, has_generations: bool) -> Result<()> {
+    pub fn let_readers_in(&self, has_generations: bool) -> Result<()> {
         match has_generations {
             true => self.lock.announce_generation_writer().map_err(Error::io("show readers that they can follow")),
             false => self.lock.release_flock_close_if_local().map_err(Error::io("unlock the file")),
@@ -150,13 +150,13 @@ impl FileHold {
         }
         let locked = self.lock.try_flock(LockKind::Shared).map_err(Error::io("lock the file"))?;
         if locked == LockAttempt::AcquiredOrOff && version >= 3 {
-            self.let_swmr_writers_through();
+            self.start_yielding_to_swmr_writers();
         }
         Ok(())
     }
 
     /// Releases the lock that this session holds as a follower when a SWMR writer waits for it.
-    pub fn let_swmr_writers_through(&self) {
+    pub fn start_yielding_to_swmr_writers(&self) {
         if self.lock_yield.get_or_init(|| LockYieldRegistration::new(&self.lock)).is_some() {
             self.lock.announce_willing_to_yield();
         }

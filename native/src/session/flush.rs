@@ -69,7 +69,7 @@ impl NativeSession {
         let (hold, space) = (&self.hold, self.cache.space());
         let begin = hold.clock.now();
         hold.check_held_with_max_age(|| space.min_storage_len(), begin, FLUSH_CHECK_INTERVAL)?;
-        self.followers.reclaim_and_check_limit(space, hold.lock_handle())?;
+        self.followers.begin_grace_and_check_limit(space, hold.lock_handle())?;
         let flushed = write();
         let end = hold.clock.now();
         // The write has been made. If the file is no longer ours, the next flush is refused.

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use h5live_cache::{Cache, ReusePolicy, Space};
+use h5live_cache::{Cache, FileSpaceAllocator, ReusePolicy};
 use h5live_format::StatusFlags;
 use h5live_swmr::{Error as SwmrError, LockHandle, OtherHandlePresence};
 
@@ -35,10 +35,10 @@ impl FollowerPolicy {
             may_follow: AtomicBool::new(options.mode == Mode::SwmrWrite),
             headroom: options.eof_headroom_bytes,
             reuse_policy: options.reuse_policy(has_generations),
-            max_resting_bytes: options.max_unreclaimed_bytes,
+            max_resting_bytes: options.max_bytes_awaiting_no_readers,
             readers: options.readers,
             leaves_live: options.leaves_live,
-            takes_turns: options.takes_turns,
+            takes_turns: options.ignores_other_writers,
         }
     }
 
@@ -69,7 +69,7 @@ impl FollowerPolicy {
     }
 
     /// Lets the space rest that becomes unreachable from here on, because others are about to follow.
-    pub fn protect_freed_space(&self, space: &Space) {
+    pub fn apply_reuse_policy(&self, space: &FileSpaceAllocator) {
         space.set_reuse_policy(self.reuse_policy);
     }
 
@@ -103,7 +103,7 @@ impl FollowerPolicy {
     /// # Errors
     /// [`SwmrError::TooMuchResting`] if more rests than the options allow.
     #[inline]
-    pub fn reclaim_and_check_limit(&self, space: &Space, lock: &LockHandle) -> Result<()> {
+    pub fn begin_grace_and_check_limit(&self, space: &FileSpaceAllocator, lock: &LockHandle) -> Result<()> {
         if self.reuse_policy != ReusePolicy::WhenExclusive || !self.may_be_followed() {
             return Ok(());
         }
@@ -112,7 +112,7 @@ impl FollowerPolicy {
     }
 
     #[cold]
-    fn check_resting(&self, space: &Space, lock: &LockHandle) -> Result<()> {
+    fn check_resting(&self, space: &FileSpaceAllocator, lock: &LockHandle) -> Result<()> {
         let limit = self.max_resting_bytes;
         if space.quarantine_stats().unreachable_bytes > limit {
             space.begin_min_grace_if_exclusive(true, || lock.is_writing_handle_sole());
@@ -126,7 +126,7 @@ impl FollowerPolicy {
     }
 
     /// The session ends. What rests is free if nobody else has the file open.
-    pub fn release_quarantined_if_exclusive(&self, space: &Space, lock: &LockHandle) {
+    pub fn release_quarantined_if_exclusive(&self, space: &FileSpaceAllocator, lock: &LockHandle) {
         if self.may_be_followed() && lock.is_writing_handle_sole() {
             space.release_all_unreachable();
         }

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-use h5live_cache::Space;
+use h5live_cache::FileSpaceAllocator;
 
 /// Least freed bytes that are worth a flush, so that they can be used again.
 const MIN_RECLAIM_BYTES: u64 = 4 << 10;
@@ -31,7 +31,7 @@ impl ReclaimSchedule {
     /// the flush makes names free. If one is due, the count begins again.
     pub fn count_operation_and_check_due(
         &self,
-        space: &Space,
+        space: &FileSpaceAllocator,
         largest_reclaimable_name_heap_bytes: impl FnOnce() -> u64,
     ) -> bool {
         let operations = u64::from(self.operations.fetch_add(1, Ordering::Relaxed));

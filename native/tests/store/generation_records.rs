@@ -75,7 +75,7 @@ fn a_writer_that_dies_while_it_takes_a_file_over_leaves_no_record_of_an_earlier_
     for (number, image) in images {
         assert_eq!(stale_writes(&image), [], "after change {number}");
         let recording = storage(&image);
-        let options = OpenOptions { mode: Mode::SwmrWrite, take_over: true, ..OpenOptions::default() };
+        let options = OpenOptions { mode: Mode::SwmrWrite, take_over_if_unknown: true, ..OpenOptions::default() };
         let next = NativeFile::open_storage(recording.clone(), &options).unwrap();
         let mut left = image;
         for (n, operation) in recording.take_log().iter().enumerate() {
@@ -101,7 +101,7 @@ fn a_writer_that_takes_over_in_the_middle_of_a_flush_leaves_no_record_of_an_earl
                 continue;
             }
             let left = storage(&image);
-            let options = OpenOptions { mode: Mode::SwmrWrite, take_over: true, ..OpenOptions::default() };
+            let options = OpenOptions { mode: Mode::SwmrWrite, take_over_if_unknown: true, ..OpenOptions::default() };
             let next = NativeFile::open_storage(left.clone(), &options).unwrap();
             assert_eq!(stale_writes(&left.inner().to_vec()), [], "taken over in the flush of change {number}");
             edit_links(&next, 6, |more| {
@@ -120,7 +120,9 @@ fn a_record_of_an_earlier_flush_counts_for_nobody_once_the_file_is_at_rest() {
     let mut images = Vec::new();
     edit_links(&file, 300, |_| images.push(recording.inner().to_vec()));
     let names = |image: &[u8], mode: Mode| {
-        let file = NativeFile::open_storage(storage(image), &OpenOptions { take_over: true, ..options(mode) }).unwrap();
+        let file =
+            NativeFile::open_storage(storage(image), &OpenOptions { take_over_if_unknown: true, ..options(mode) })
+                .unwrap();
         let LinkTarget::Hard(group) = file.link(file.session().root, &Name::from("links")).unwrap().unwrap().target
         else {
             panic!("a group")

@@ -16,7 +16,7 @@ use h5live_native::{LibVer, Mode, NativeFile, OpenOptions, RetryPolicy};
 const BYTES: usize = 9000;
 
 fn options(mode: Mode) -> OpenOptions {
-    OpenOptions { mode, take_over: true, retry: RetryPolicy::new(12, |_| ()), ..OpenOptions::default() }
+    OpenOptions { mode, take_over_if_unknown: true, retry: RetryPolicy::new(12, |_| ()), ..OpenOptions::default() }
 }
 
 /// Bytes in one run, or in two chunks that cannot move.

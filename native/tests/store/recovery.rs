@@ -287,7 +287,8 @@ fn chunks_where_a_dead_writers_intent_was_hold_nothing_of_it() {
         replay_operations(&mut image, [&operation]).unwrap();
         redo_records += u32::from(image.windows(4).any(|bytes| bytes == RedoRecord::SIGNATURE));
         let trial = MutantOptions { cache_shard_count: Some(1), ..MutantOptions::default() };
-        let options = OpenOptions { mode: Mode::SwmrWrite, take_over: true, mutant: trial, ..OpenOptions::default() };
+        let options =
+            OpenOptions { mode: Mode::SwmrWrite, take_over_if_unknown: true, mutant: trial, ..OpenOptions::default() };
         let file = NativeFile::open_storage(Arc::new(MemoryStorage::from(image.clone())), &options).unwrap();
         let data = dataset(&file, "small");
         for n in 0..400 {
@@ -337,7 +338,7 @@ fn what_a_dead_writer_has_left_torn_is_found_out_once() {
             let policy = RetryPolicy::new(12, move |_| {
                 counted.fetch_add(1, Ordering::Relaxed);
             });
-            let options = OpenOptions { take_over: true, retry: policy, ..options(Mode::SwmrRead) };
+            let options = OpenOptions { take_over_if_unknown: true, retry: policy, ..options(Mode::SwmrRead) };
             let reader = NativeFile::open_storage(Arc::new(MemoryStorage::from(left)), &options).unwrap();
             let data = dataset(&reader, "large");
             for n in 0..100 {
@@ -386,7 +387,8 @@ fn what_a_dead_writer_left_beyond_the_extent_never_shows() {
             replay_operations(&mut image, [&operation]).unwrap();
             let left = Arc::new(MemoryStorage::from(image.clone()));
             let writer =
-                NativeFile::open_storage(left, &OpenOptions { take_over: true, ..options(Mode::SwmrWrite) }).unwrap();
+                NativeFile::open_storage(left, &OpenOptions { take_over_if_unknown: true, ..options(Mode::SwmrWrite) })
+                    .unwrap();
             let data = dataset(&writer, "data");
             let published = data.spec().unwrap().dataspace.dims()[0];
             data.write_whole_chunk(&ChunkCoord::new(&[50, 0]), 0, &[50; 64]).unwrap();

@@ -286,7 +286,7 @@ fn what_nobody_has_open_hardly_grows_by_its_index() {
 #[test]
 fn a_flush_is_refused_while_more_rests_than_may_and_done_when_the_reader_has_gone() {
     let (directory, time) = (tempfile::tempdir().unwrap(), Time::default());
-    let options = OpenOptions { clock: time.clock(), max_unreclaimed_bytes: 100_000, ..OpenOptions::default() };
+    let options = OpenOptions { clock: time.clock(), max_bytes_awaiting_no_readers: 100_000, ..OpenOptions::default() };
     let Some((writer, path)) = live_file(directory.path(), &options) else { return };
     let data = dataset(&writer, "data");
     let reader = std::fs::File::open(&path).unwrap();

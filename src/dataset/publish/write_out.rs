@@ -158,7 +158,7 @@ fn publish_growing_chunk(core: &DatasetCore) -> Result<Option<u64>, DatasetError
     let forms = ChunkForms { core, view: &view, grid: &grid };
     let ChunkStoreForm::UnfilteredTail(range) = forms.form_of(&coord, &staged)? else { return Ok(None) };
     let Some(bytes) = staged.bytes.get(range.clone()) else { return Ok(None) };
-    let writes = [ChunkWrite::ByteRange { coord: &coord, at: range.start as u64, bytes, unseen: false }];
+    let writes = [ChunkWrite::ByteRange { coord: &coord, byte_offset: range.start as u64, bytes, unseen: false }];
     let batch =
         ChunkBatch { writes: &writes, extent: Some(&extent), publish_after: &[], publish: Some(PublishLevel::Visible) };
     core.chunks.write(&batch).map_err(|error| DatasetError::in_chunk(&coord, error))?;

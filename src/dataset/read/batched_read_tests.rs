@@ -82,7 +82,7 @@ impl ChunkStore for RecordingChunkStore {
     fn write(&self, batch: &ChunkBatch<'_>) -> ModelResult<()> {
         self.parts.lock().push(batch.writes.len());
         for write in batch.writes {
-            if let ChunkWrite::Block { start, count, .. } = write {
+            if let ChunkWrite::ElementBlock { start, count, .. } = write {
                 self.blocks.lock().push((start.to_vec(), count.to_vec()));
             }
         }
@@ -98,7 +98,7 @@ const GAP: u64 = 4;
 
 fn batched() -> SimulatedChunkCapabilities {
     SimulatedChunkCapabilities {
-        reads: ChunkReadStrategy::Batched { in_flight: 3, gap: GAP },
+        reads: ChunkReadStrategy::Batched { preferred_reads_in_flight: 3, max_gap_bytes: GAP },
         ..SimulatedChunkCapabilities::default()
     }
 }

@@ -21,7 +21,9 @@ pub(crate) struct ReadState {
 /// Most bytes of a run that are read at once. At least as many as a writer changes at once while this session reads.
 fn max_read_bytes(reads: ChunkReadStrategy) -> usize {
     match reads {
-        ChunkReadStrategy::Direct { atomic } => usize::try_from(atomic).unwrap_or(usize::MAX).max(MAX_CONVERSION_BYTES),
+        ChunkReadStrategy::Direct { atomic_read_bytes: atomic } => {
+            usize::try_from(atomic).unwrap_or(usize::MAX).max(MAX_CONVERSION_BYTES)
+        }
         ChunkReadStrategy::ElementBlocks | ChunkReadStrategy::Batched { .. } => MAX_CONVERSION_BYTES,
     }
 }

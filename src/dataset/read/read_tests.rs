@@ -112,7 +112,8 @@ fn moving_of(
     let moving = MovingChunkStore { chunks, times, reads, refreshed: AtomicUsize::new(0), threads };
     let moving = Arc::new(moving);
     let atomic = if options.mode == crate::Mode::SwmrRead { LEN * 2 } else { 0 };
-    let capabilities = Capabilities { reads: ChunkReadStrategy::Direct { atomic }, ..store.session().capabilities };
+    let capabilities =
+        Capabilities { reads: ChunkReadStrategy::Direct { atomic_read_bytes: atomic }, ..store.session().capabilities };
     let core = DatasetCore::open(moving.clone(), &capabilities, options, Arc::default(), Arc::default()).unwrap();
     (file, moving, core)
 }

@@ -23,7 +23,7 @@ impl DatasetReader<'_> {
         let _reading = self.core.blobs.begin_read(&self.view.spec.datatype);
         match self.core.read.reads {
             ChunkReadStrategy::Direct { .. } | ChunkReadStrategy::ElementBlocks => self.read_direct(selected, sink),
-            ChunkReadStrategy::Batched { gap, .. } => {
+            ChunkReadStrategy::Batched { max_gap_bytes: gap, .. } => {
                 self.read_batched(selected, sink, usize::try_from(gap).unwrap_or(usize::MAX))
             }
         }

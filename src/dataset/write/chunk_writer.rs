@@ -230,7 +230,7 @@ impl<S: ElementSource> ChunkWriter<'_, S> {
                 PartBytes::Direct(bytes) => bytes,
                 PartBytes::Converted(range) => &batch.converted[range.clone()],
             };
-            writes.push(ChunkWrite::ByteRange { coord, at: *at as u64, bytes, unseen: false });
+            writes.push(ChunkWrite::ByteRange { coord, byte_offset: *at as u64, bytes, unseen: false });
         }
         if !writes.is_empty() {
             self.writer.core.chunks.write(&ChunkBatch { writes: &writes, ..ChunkBatch::default() })?;
@@ -334,7 +334,7 @@ impl<S: ElementSource> ChunkWriter<'_, S> {
                 && let Some(bytes) = self.source.direct_bytes(places.start as usize..places.end as usize)
             {
                 self.store_block_batch(coord, to)?;
-                return self.store_block_writes(&[ChunkWrite::Block {
+                return self.store_block_writes(&[ChunkWrite::ElementBlock {
                     coord,
                     start: &block.start,
                     count: &block.count,
@@ -373,7 +373,7 @@ impl<S: ElementSource> ChunkWriter<'_, S> {
         for (block, len) in &batch.blocks {
             let (bytes, others) = rest.split_at(*len);
             rest = others;
-            writes.push(ChunkWrite::Block { coord, start: &block.start, count: &block.count, bytes });
+            writes.push(ChunkWrite::ElementBlock { coord, start: &block.start, count: &block.count, bytes });
         }
         if !writes.is_empty() {
             self.store_block_writes(&writes)?;

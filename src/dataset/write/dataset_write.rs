@@ -79,7 +79,7 @@ impl Dataset {
             if let Some(view) = self.virtual_view()? {
                 return self.write_virtual(&view, &selection, values.len(), |selected, bytes| {
                     let encoder = T::Element::encoder(&view.spec.datatype)?;
-                    if T::Element::is_partial(&encoder) {
+                    if T::Element::leaves_bytes_unchanged(&encoder) {
                         self.read_to(&view, selected, RawSink { bytes, size: view.size })?;
                     }
                     Ok(T::encode_elements(&encoder, values, bytes, view.size, self.context())?)
@@ -91,7 +91,7 @@ impl Dataset {
             check_length(&selected, values.len())?;
             let encoder = T::Element::encoder(&view.spec.datatype)?;
             let input = TypedSource { values, encoder: &encoder, size: view.size, context: self.context() };
-            if !T::Element::is_partial(&encoder) {
+            if !T::Element::leaves_bytes_unchanged(&encoder) {
                 return overwrite_selection(&writer, &selected, &input);
             }
             let mut bytes = zeroed_buffer(values.len().saturating_mul(view.size))?;
@@ -226,7 +226,8 @@ impl Dataset {
         runs_to_write(bytes, fill, is_wanted).into_iter().try_for_each(|run| {
             self.with_error_path(|| {
                 let at = at + run.start as u64;
-                let write = [ChunkWrite::ByteRange { coord: &chunk.coord, at, bytes: &bytes[run], unseen: true }];
+                let write =
+                    [ChunkWrite::ByteRange { coord: &chunk.coord, byte_offset: at, bytes: &bytes[run], unseen: true }];
                 let written = self.core.chunks.write(&ChunkBatch { writes: &write, ..ChunkBatch::default() });
                 written.map_err(|error| DatasetError::in_chunk(&chunk.coord, error))
             })
@@ -252,7 +253,7 @@ impl Dataset {
             let rows = RowAppend::plan(&writer.view, values.len())?;
             let encoder = T::Element::encoder(&writer.view.spec.datatype)?;
             let size = writer.view.size;
-            if !T::Element::is_partial(&encoder) {
+            if !T::Element::leaves_bytes_unchanged(&encoder) {
                 let input = TypedSource { values, encoder: &encoder, size, context: self.context() };
                 return rows.append(&mut writer, &input);
             }

@@ -113,7 +113,7 @@ fn try_write_block(
     }
     let Some((coord, Block { start, count })) = selected.single_chunk_block(grid) else { return Ok(false) };
     let Some(bytes) = source.direct_bytes(0..elements) else { return Ok(false) };
-    let writes = [ChunkWrite::Block { coord: &coord, start: &start, count: &count, bytes }];
+    let writes = [ChunkWrite::ElementBlock { coord: &coord, start: &start, count: &count, bytes }];
     let written = writer.core.chunks.write(&ChunkBatch { writes: &writes, ..ChunkBatch::default() });
     written.map_err(|error| DatasetError::in_chunk(&coord, error))?;
     writer.core.count_change();

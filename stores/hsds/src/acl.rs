@@ -60,7 +60,7 @@ pub fn read_visible_acl(at: &Location) -> Result<Vec<(String, AccessRights)>, Op
     let open = OpenDocument::open(at, Mode::Read)?;
     open.check(AclRight::Read)?;
     let sees_all = open.check(AclRight::ReadAcl).is_ok();
-    let mut users = open.document.users();
+    let mut users = open.document.acls();
     users.retain(|(user, _)| sees_all || *user == open.user || user == DEFAULT_ACL_USER);
     Ok(users)
 }
@@ -99,7 +99,7 @@ mod tests {
         let OpenError::Store(error) = refused else { panic!("{refused}") };
         assert!(matches!(error.store_error_kind(), Some(StoreErrorKind::Changed(_))), "{error}");
         open().write("two", Some(AccessRights::default())).unwrap();
-        let users: Vec<String> = open().document.users().into_iter().map(|(user, _)| user).collect();
+        let users: Vec<String> = open().document.acls().into_iter().map(|(user, _)| user).collect();
         assert!(["one", "two"].iter().all(|user| users.iter().any(|found| found == user)), "{users:?}");
     }
 }

@@ -198,7 +198,7 @@ impl CheckedDomain<'_> {
             }
             let LinkTarget::Hard(target) = target else { continue };
             if !self.documents.contains_key(&target) {
-                let target = self.session.domain.text(target);
+                let target = self.session.domain.object_id_text(target);
                 self.faults.push((Some(id), HsdsFault::DanglingHardLink { name: name.to_string(), target }));
             }
             found.push((Some(name.to_string()), target));
@@ -206,14 +206,14 @@ impl CheckedDomain<'_> {
         for used in document.known_used_objects().into_iter().filter(|used| kind(*used) == Some(ObjectKind::Datatype)) {
             let is_linked = found.iter().any(|(name, target)| name.is_some() && *target == used);
             if !self.documents.contains_key(&used) && !is_linked {
-                let used = self.session.domain.text(used);
+                let used = self.session.domain.object_id_text(used);
                 self.faults.push((Some(id), HsdsFault::NoCommittedDatatype(used)));
             }
             found.push((None, used));
         }
         if let Some(table) = document.chunk_table() {
             if !self.documents.contains_key(&table) {
-                self.faults.push((Some(id), HsdsFault::NoChunkTable(self.session.domain.text(table))));
+                self.faults.push((Some(id), HsdsFault::NoChunkTable(self.session.domain.object_id_text(table))));
             }
             found.push((None, table));
         }
@@ -231,7 +231,7 @@ impl CheckedDomain<'_> {
         let (mut coords, partitions) = (Vec::new(), document.chunk_partition_count());
         let chunk_key = |coord: &ChunkCoord| self.session.domain.chunk_key(id, coord, partitions);
         for (name, _) in &names {
-            let folder = self.session.domain.dataset_folder(id);
+            let folder = self.session.domain.chunk_key_prefix(id);
             let is_found = |coord: &ChunkCoord| chunk_key(coord).strip_prefix(&folder) == Some(name);
             match chunk_of_key_suffix(name, spec.dataspace.rank()).filter(is_found) {
                 Some(coord) if spec.chunk_bytes_at(&coord).is_ok() => coords.push(coord),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use h5live_model::{AllocationLimit, Error as ModelError, FilterEngine, FilterSpec, Result};
 
 use crate::error::HsdsError;
-use crate::layout::{ChunkEncoding, ElementCodec, LayoutError, blosc_frame_data_len, uncompressed_blosc_frame};
+use crate::layout::{ChunkEncoding, ElementCodec, LayoutError, blosc_frame_data_len, blosc_frame_without_compression};
 
 /// The first byte of a zlib stream.
 const ZLIB: u8 = 0x78;
@@ -53,7 +53,7 @@ impl ChunkCodec {
                 let undo = FilterSpec { id: BLOSC, params: vec![2, 2, 1, 0, 5, 0, 0], ..FilterSpec::default() };
                 undone(&[undo], bytes, size)?.into()
             }
-            (None, Some(size)) if is_zlib => undone(&self.encoding.zlib_filters(), bytes, size)?.into(),
+            (None, Some(size)) if is_zlib => undone(&self.encoding.bare_zlib_filters(), bytes, size)?.into(),
             _ => bytes.into(),
         };
         if let (true, Some(size), Some(element)) =
@@ -91,7 +91,7 @@ impl ChunkCodec {
         match self.filter_engine.filter(&[filter], &shuffled) {
             Ok((frame, 0)) => Ok(frame),
             // What does not become shorter is in a frame as it is.
-            _ => uncompressed_blosc_frame(&shuffled).ok_or_else(too_long),
+            _ => blosc_frame_without_compression(&shuffled).ok_or_else(too_long),
         }
     }
 

@@ -199,7 +199,7 @@ impl HsdsStore {
                 json!({"class": "H5D_CHUNKED_REF", "dims": dims, "file_uri": file_uri, "chunks": listed})
             }
             Layout::Chunked(dims) => {
-                let table = session.domain.text(self.create_chunk_table(&linked, &chunks)?);
+                let table = session.domain.object_id_text(self.create_chunk_table(&linked, &chunks)?);
                 json!({"class": "H5D_CHUNKED_REF_INDIRECT", "dims": dims, "file_uri": file_uri, "chunk_table": table})
             }
             _ => {

@@ -12,7 +12,7 @@ use h5live_model::{DurabilitySupport, Error as ModelError, ObjectId, PublishLeve
 
 use crate::engine::{DocumentPut, ListedObject, ObjectEngine, ObjectPut};
 use crate::error::damaged_object_error;
-use crate::layout::{DomainDocument, OWN_PREFIX, SUMMARY_FILES};
+use crate::layout::{DomainDocument, OWN_NAME_PREFIX, SUMMARY_FILES};
 use crate::session::{HsdsSession, domain_document_key, unix_seconds_now};
 use crate::shards::{delete_old_shards, reshard_and_write_changed_shards};
 use crate::state::{DoomedObject, SessionState};
@@ -68,7 +68,7 @@ fn discard_domain(session: &HsdsSession, state: &mut SessionState) -> Result<()>
     while let Some(parent) = state.made_parents.pop() {
         let key = domain_document_key(&parent);
         let listed = session.engine.list(&format!("{parent}/"))?;
-        let own = format!("{}/{OWN_PREFIX}", session.domain_path);
+        let own = format!("{}/{OWN_NAME_PREFIX}", session.domain_path);
         let is_own = |object: &ListedObject| object.key == key || object.key.starts_with(&own);
         if listed.iter().all(is_own) {
             session.engine.delete_many(&[key])?;
@@ -139,7 +139,7 @@ fn reload_domain(session: &HsdsSession, state: &mut SessionState) -> Result<bool
     let key = domain_document_key(&session.domain_path);
     let Some(found) = session.engine.get(&key)? else { return Ok(false) };
     let document = DomainDocument::parse(&found.bytes).map_err(damaged_object_error(&key))?;
-    if document.root().map_err(damaged_object_error(&key))? != Some(session.domain) {
+    if document.domain_id().map_err(damaged_object_error(&key))? != Some(session.domain) {
         return Ok(false);
     }
     (state.domain, state.domain_tag) = (document, Some(found.tag));
@@ -265,7 +265,7 @@ fn delete_doomed(session: &HsdsSession, state: &mut SessionState) -> Result<()> 
     while let Some(DoomedObject { id, may_have_parts: has_parts }) = state.doomed.last().copied() {
         session.engine.delete_many(&[session.domain.document_key(id)])?;
         if has_parts {
-            delete_prefix(session, &session.domain.object_folder(id))?;
+            delete_prefix(session, &session.domain.object_key_prefix(id))?;
         }
         state.doomed.pop();
     }

@@ -112,7 +112,7 @@ impl HsdsDataset {
         let key = self.key(coord);
         let stored = self.form.decompress(&key, &found.bytes)?;
         let holder = match self.form.element_codec.has_variable_parts() {
-            true => self.session.varlen_tokens.register_holder_if_current(
+            true => self.session.varlen_tokens.register_holder_elements_if_current(
                 VarLenHolder::Chunk(self.id, coord.clone()),
                 seen,
                 &stored,
@@ -261,13 +261,13 @@ impl HsdsDataset {
 
     /// Refuses what cannot be written.
     fn check_write(&self, spec: &DatasetSpec, write: &ChunkWrite<'_>) -> Result<()> {
-        if matches!(write, ChunkWrite::ByteRange { .. } | ChunkWrite::Block { .. }) {
+        if matches!(write, ChunkWrite::ByteRange { .. } | ChunkWrite::ElementBlock { .. }) {
             return Err(ModelError::Unsupported("a part of a chunk in an object store"));
         }
         let whole = spec.chunk_bytes_at(write.first_coord())?;
         let is_valid = match *write {
             ChunkWrite::Whole { bytes, filter_mask, .. } => bytes.len() as u64 == whole && filter_mask == 0,
-            ChunkWrite::ChunksAlongFirstDim { first, size, bytes } => {
+            ChunkWrite::ChunksAlongFirstDim { first, chunk_bytes: size, bytes } => {
                 let chunks = (bytes.len() as u64).checked_div(whole).unwrap_or_default();
                 let last = first.scaled().first().and_then(|at| at.checked_add(chunks.saturating_sub(1)));
                 if let Some(last) = last {
@@ -275,7 +275,7 @@ impl HsdsDataset {
                 }
                 size as u64 == whole && (bytes.len() as u64).is_multiple_of(whole.max(1))
             }
-            ChunkWrite::ByteRange { .. } | ChunkWrite::Block { .. } => false,
+            ChunkWrite::ByteRange { .. } | ChunkWrite::ElementBlock { .. } => false,
         };
         let most = self.session.session_info.capabilities.limits.max_chunk_bytes;
         match is_valid && whole <= most {
@@ -289,7 +289,7 @@ impl HsdsDataset {
         let mut chunks: Vec<(ChunkCoord, &[u8])> = Vec::new();
         for write in writes {
             match *write {
-                ChunkWrite::ChunksAlongFirstDim { first, size, bytes } => {
+                ChunkWrite::ChunksAlongFirstDim { first, chunk_bytes: size, bytes } => {
                     let at = first.scaled().first().copied().unwrap_or_default();
                     let row = (at..).zip(bytes.chunks(size.max(1)));
                     chunks.extend(row.map(|(at, bytes)| (first.with_index(0, at), bytes)));
@@ -324,7 +324,7 @@ impl HsdsDataset {
         for EncodedChunk { coord, bytes, tokens } in encoded {
             puts.push(ObjectPut { key: self.key(&coord), bytes });
             if let Some((stored, tokens)) = tokens {
-                self.session.varlen_tokens.begin_storing(holder(&coord), &stored, tokens.element_numbers);
+                self.session.varlen_tokens.announce_storing(holder(&coord), &stored, tokens.new_element_numbers);
             }
             written.push(coord);
         }
@@ -337,7 +337,7 @@ impl HsdsDataset {
             return Err(error);
         }
         if self.form.element_codec.has_variable_parts() {
-            written.iter().for_each(|coord| self.session.varlen_tokens.end_storing(&holder(coord)));
+            written.iter().for_each(|coord| self.session.varlen_tokens.note_stored(&holder(coord)));
         }
         self.note_written_beyond(written.iter());
         Ok(())
@@ -357,7 +357,7 @@ impl HsdsDataset {
 
     fn stored_coords(&self) -> Result<BTreeSet<ChunkCoord>> {
         let rank = self.seen.read().dataspace.rank();
-        let folder = self.session.domain.dataset_folder(self.id);
+        let folder = self.session.domain.chunk_key_prefix(self.id);
         let listed = self.session.engine.list(&folder)?;
         let coord = |key: &str| chunk_of_key_suffix(key.strip_prefix(&folder)?, rank);
         // In the folder of another partition, nobody finds it.

@@ -38,7 +38,7 @@ pub enum VarLenHolder {
 
 /// The stored elements of a holder.
 #[derive(Debug, Clone)]
-pub struct CachedVarLenElements {
+pub struct HolderElements {
     pub stored_elements: Arc<[u8]>,
     pub element_table: Arc<VarLenElementTable>,
 }
@@ -64,7 +64,7 @@ struct HolderTable {
     put_in: RunLengthTokenMap,
     next_put: u64,
     /// The stored elements of entries, to look up tokens.
-    kept: ByteBoundedFifoCache<usize, CachedVarLenElements>,
+    kept: ByteBoundedFifoCache<usize, HolderElements>,
 }
 
 /// Where the elements of a session's tokens are.
@@ -81,7 +81,7 @@ pub enum VarLenElementLocation {
         holder: VarLenHolder,
         /// The token, with the version and the number that are right now.
         token: VarLenToken,
-        held: Option<CachedVarLenElements>,
+        cached_elements: Option<HolderElements>,
     },
 }
 
@@ -119,8 +119,8 @@ impl VarLenTokenTable {
             table.next_put += 1;
             table.put.insert(key, (*bytes).into());
             VarLenToken {
-                count: *count,
-                holder: UNSTORED,
+                base_element_count: *count,
+                holder_id: UNSTORED,
                 holder_version: (key >> 32) as u32,
                 element_number: key as u32,
             }
@@ -131,7 +131,7 @@ impl VarLenTokenTable {
     /// Gives up elements.
     pub fn remove_put_tokens(&self, tokens: impl Iterator<Item = VarLenToken>) {
         let mut table = self.0.lock();
-        for token in tokens.filter(|token| token.holder == UNSTORED) {
+        for token in tokens.filter(|token| token.holder_id == UNSTORED) {
             if table.put.remove(&put_key(token)).is_none() {
                 table.put_in.remove(token);
             }
@@ -147,7 +147,7 @@ impl VarLenTokenTable {
 
     /// The number and the version of a holder whose elements were read, when it had the version `seen_version`. `None` if it was stored
     /// anew meanwhile: nobody knows then whether these are the older elements, and they are to be read again.
-    pub fn register_holder_if_current(
+    pub fn register_holder_elements_if_current(
         &self,
         holder: VarLenHolder,
         seen_version: u32,
@@ -170,7 +170,7 @@ impl VarLenTokenTable {
     }
 
     /// The number and the version of a holder whose elements are in a document of the session.
-    pub fn register_holder(&self, holder: VarLenHolder, stored: &[u8]) -> (u32, u32) {
+    pub fn register_holder_elements(&self, holder: VarLenHolder, stored: &[u8]) -> (u32, u32) {
         let mut table = self.0.lock();
         let index = table.entry(holder);
         let hash = hash_of(stored);
@@ -182,21 +182,21 @@ impl VarLenTokenTable {
     }
 
     /// Keeps the elements that a holder had in this version, to look up tokens.
-    pub fn cache_elements(&self, holder: &VarLenHolder, version: u32, held: CachedVarLenElements) {
+    pub fn cache_elements_if_current(&self, holder: &VarLenHolder, version: u32, elements: HolderElements) {
         let mut table = self.0.lock();
         let Some(index) = table.numbers.get(holder).map(|number| *number as usize) else { return };
         // Elements of another version have other places: a token would lead to the value of another element.
         if table.entries.get(index).is_none_or(|entry| entry.version != version) {
             return;
         }
-        let bytes = held.stored_elements.len();
-        table.kept.insert(index, held, bytes);
+        let bytes = elements.stored_elements.len();
+        table.kept.insert(index, elements, bytes);
     }
 
     /// Says which tokens are about to be stored in a holder, with their numbers. Of a token that is there twice, the last
     /// number counts.
-    pub fn begin_storing(&self, holder: VarLenHolder, stored: &[u8], mut tokens: Vec<(VarLenToken, u32)>) {
-        tokens.sort_by_key(|(token, _)| (token.holder, token.holder_version, token.element_number));
+    pub fn announce_storing(&self, holder: VarLenHolder, stored: &[u8], mut tokens: Vec<(VarLenToken, u32)>) {
+        tokens.sort_by_key(|(token, _)| (token.holder_id, token.holder_version, token.element_number));
         let mut table = self.0.lock();
         let index = table.entry(holder);
         if let Some(entry) = table.entries.get_mut(index) {
@@ -205,7 +205,7 @@ impl VarLenTokenTable {
     }
 
     /// Says that they were stored.
-    pub fn end_storing(&self, holder: &VarLenHolder) {
+    pub fn note_stored(&self, holder: &VarLenHolder) {
         let mut table = self.0.lock();
         if let Some(index) = table.numbers.get(holder).map(|number| *number as usize) {
             table.end_storing(index);
@@ -218,7 +218,7 @@ impl VarLenTokenTable {
     /// [`ModelError::Moved`] if its holder has been stored anew since, without it.
     pub fn find(&self, token: VarLenToken) -> Result<VarLenElementLocation> {
         let table = self.0.lock();
-        let index = match token.holder {
+        let index = match token.holder_id {
             UNSTORED => match table.put.get(&put_key(token)) {
                 Some(bytes) => return Ok(VarLenElementLocation::Unstored(bytes.clone())),
                 None => table.put_in.get(token).ok_or(ModelError::Moved)?,
@@ -226,20 +226,20 @@ impl VarLenTokenTable {
             holder => holder - 1,
         };
         let entry = table.entries.get(index as usize).ok_or(ModelError::Moved)?;
-        let number = match token.holder != UNSTORED && token.holder_version == entry.version {
+        let number = match token.holder_id != UNSTORED && token.holder_version == entry.version {
             true => token.element_number,
             false => entry.moved.get(token).ok_or(ModelError::Moved)?,
         };
         let token = VarLenToken {
-            count: token.count,
-            holder: index + 1,
+            base_element_count: token.base_element_count,
+            holder_id: index + 1,
             holder_version: entry.version,
             element_number: number,
         };
         Ok(VarLenElementLocation::Stored {
             holder: entry.holder.clone(),
             token,
-            held: table.kept.get(&(index as usize)).cloned(),
+            cached_elements: table.kept.get(&(index as usize)).cloned(),
         })
     }
 }
@@ -249,16 +249,16 @@ impl HolderEntry {
     /// holder meanwhile has other tokens of the same elements than whoever stores them.
     fn tokens_that_stay(&self, index: usize, stored: &[(VarLenToken, u32)]) -> RunLengthTokenMap {
         let own = |number| VarLenToken {
-            count: 0,
-            holder: index as u32 + 1,
+            base_element_count: 0,
+            holder_id: index as u32 + 1,
             holder_version: self.version,
             element_number: number,
         };
-        let number = |token: VarLenToken| match token.holder == index as u32 + 1 && token.holder_version == self.version
-        {
-            true => Some(token.element_number),
-            false => self.moved.get(token),
-        };
+        let number =
+            |token: VarLenToken| match token.holder_id == index as u32 + 1 && token.holder_version == self.version {
+                true => Some(token.element_number),
+                false => self.moved.get(token),
+            };
         let new_of_old: BTreeMap<u32, u32> =
             stored.iter().filter_map(|(token, new)| Some((number(*token)?, *new))).collect();
         let mut stay = RunLengthTokenMap::for_consecutive_numbers();
@@ -296,7 +296,7 @@ impl HolderTable {
             let stay = entry.tokens_that_stay(index, &tokens);
             self.renew(index, hash, stay);
         }
-        for (token, _) in tokens.iter().filter(|(token, _)| token.holder == UNSTORED) {
+        for (token, _) in tokens.iter().filter(|(token, _)| token.holder_id == UNSTORED) {
             self.put.remove(&put_key(*token));
             self.put_in.insert(*token, index as u32);
         }
@@ -312,7 +312,7 @@ impl HolderTable {
         entry.version = entry.version.wrapping_add(1);
         entry.hash = hash;
         let earlier = std::mem::replace(&mut entry.moved, moved);
-        for (token, _) in earlier.iter().filter(|(token, _)| token.holder == UNSTORED) {
+        for (token, _) in earlier.iter().filter(|(token, _)| token.holder_id == UNSTORED) {
             if entry.moved.get(token).is_none() && self.put_in.get(token) == Some(index as u32) {
                 self.put_in.remove(token);
             }
@@ -335,8 +335,8 @@ mod tests {
             for flush in 0..4u8 {
                 tokens.extend(locations.put_unstored(&[(b"text".as_slice(), 4); 1_000]));
                 let numbered = tokens.iter().enumerate().map(|(number, token)| (*token, number as u32 + 1));
-                locations.begin_storing(holder.clone(), &[chunk as u8, flush], numbered.collect());
-                locations.end_storing(&holder);
+                locations.announce_storing(holder.clone(), &[chunk as u8, flush], numbered.collect());
+                locations.note_stored(&holder);
             }
             for (at, token) in tokens.iter().enumerate() {
                 let found = locations.find(*token).unwrap();

@@ -77,7 +77,8 @@ impl LinkedHdf5Chunks {
             }
             "H5D_CHUNKED_REF_INDIRECT" => {
                 let table = layout.get("chunk_table").and_then(Value::as_str).unwrap_or_default();
-                let id: ObjectId = session.domain.parse_own(table).map_err(|_| bad("chunk_table", "a dataset"))?;
+                let id: ObjectId =
+                    session.domain.parse_own_object_id(table).map_err(|_| bad("chunk_table", "a dataset"))?;
                 check_table(session, document.id(), id)?;
                 ChunkPlaces::Table(open_chunk_table(id)?)
             }

@@ -88,7 +88,7 @@ fn without_domain(engine: &dyn ObjectEngine, ids: Vec<DomainId>) -> Result<Vec<D
         let named = parking_lot::Mutex::new(Vec::new());
         engine.get_many(keys, &|number, found| {
             let (Some(key), Some(found)) = (keys.get(number), found) else { return Ok(()) };
-            match DomainDocument::parse(&found.bytes).and_then(|document| document.root()) {
+            match DomainDocument::parse(&found.bytes).and_then(|document| document.domain_id()) {
                 Ok(root) => named.lock().extend(root),
                 // Its objects are not below the prefixes of this schema.
                 Err(LayoutError::Schema1Id(_)) => {}

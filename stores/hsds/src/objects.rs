@@ -9,7 +9,7 @@ use h5live_model::{
 use crate::chunk_codec::ChunkCodec;
 use crate::engine::ObjectEngine;
 use crate::error::damaged_object_error;
-use crate::holders::{CachedVarLenElements, VarLenElementLocation, VarLenHolder};
+use crate::holders::{HolderElements, VarLenElementLocation, VarLenHolder};
 use crate::layout::{
     AttributeContent, ElementCodec, EntryQuery, LayoutError, LinksOrAttributes, ObjectDocument, StoredTokenNumbers,
     VarLenContent, VarLenToken,
@@ -55,7 +55,8 @@ impl HsdsSession {
         let mut spec = record.spec;
         if let (Some(stored), FillValue::Default) = (record.stored_fill, &spec.fill.value) {
             let codec = ElementCodec::new(&spec.datatype);
-            let (holder, version) = self.varlen_tokens.register_holder(VarLenHolder::Fill(document.id()), &stored);
+            let (holder, version) =
+                self.varlen_tokens.register_holder_elements(VarLenHolder::Fill(document.id()), &stored);
             let mut element = self.max_allocation.zeroed(codec.model_element_size() as u64)?;
             codec.unpack(&stored, 1, holder, version, &mut element).map_err(damaged_object_error(&key))?;
             spec.fill.value = FillValue::Value(element);
@@ -81,9 +82,10 @@ impl HsdsSession {
         }
         let mut value = self.max_allocation.zeroed(count as u64 * codec.model_element_size() as u64)?;
         let (holder, version) = match codec.has_variable_parts() {
-            true => self
-                .varlen_tokens
-                .register_holder(VarLenHolder::Attribute(document.id(), name.clone()), &record.stored_elements),
+            true => self.varlen_tokens.register_holder_elements(
+                VarLenHolder::Attribute(document.id(), name.clone()),
+                &record.stored_elements,
+            ),
             false => (0, 0),
         };
         codec
@@ -133,7 +135,7 @@ impl HsdsSession {
     fn token_content(&self, token: VarLenToken) -> Result<VarLenContent> {
         match self.varlen_tokens.find(token)? {
             VarLenElementLocation::Unstored(bytes) => Ok(VarLenContent::ModelElements(bytes)),
-            VarLenElementLocation::Stored { holder, token, held } => {
+            VarLenElementLocation::Stored { holder, token, cached_elements: held } => {
                 let held = self.held_elements(&holder, token, held)?;
                 let bytes = held
                     .element_table
@@ -151,7 +153,7 @@ impl HsdsSession {
     pub fn with_varlen_bytes(&self, token: VarLenToken, f: &mut dyn FnMut(&[u8])) -> Result<()> {
         match self.varlen_tokens.find(token)? {
             VarLenElementLocation::Unstored(bytes) => f(&bytes),
-            VarLenElementLocation::Stored { holder, token, held } => {
+            VarLenElementLocation::Stored { holder, token, cached_elements: held } => {
                 let held = self.held_elements(&holder, token, held)?;
                 match held.element_table.stored_bytes_if_verbatim(token.element_number, &held.stored_elements) {
                     Some(bytes) => f(bytes),
@@ -179,8 +181,8 @@ impl HsdsSession {
         &self,
         holder: &VarLenHolder,
         token: VarLenToken,
-        held: Option<CachedVarLenElements>,
-    ) -> Result<CachedVarLenElements> {
+        held: Option<HolderElements>,
+    ) -> Result<HolderElements> {
         if let Some(held) = held {
             return Ok(held);
         }
@@ -206,17 +208,19 @@ impl HsdsSession {
             }
         };
         let entered = match holder {
-            VarLenHolder::Chunk(..) => self.varlen_tokens.register_holder_if_current(holder.clone(), seen, &stored),
+            VarLenHolder::Chunk(..) => {
+                self.varlen_tokens.register_holder_elements_if_current(holder.clone(), seen, &stored)
+            }
             VarLenHolder::Attribute(..) | VarLenHolder::Fill(_) => {
-                Some(self.varlen_tokens.register_holder(holder.clone(), &stored))
+                Some(self.varlen_tokens.register_holder_elements(holder.clone(), &stored))
             }
         };
         if entered.is_none_or(|(_, version)| version != token.holder_version) {
             return Err(ModelError::Moved);
         }
         let nodes = Arc::new(codec.varlen_element_table(&stored, count).map_err(damaged_object_error(&key))?);
-        let held = CachedVarLenElements { stored_elements: stored, element_table: nodes };
-        self.varlen_tokens.cache_elements(holder, token.holder_version, held.clone());
+        let held = HolderElements { stored_elements: stored, element_table: nodes };
+        self.varlen_tokens.cache_elements_if_current(holder, token.holder_version, held.clone());
         Ok(held)
     }
 }

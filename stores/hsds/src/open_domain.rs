@@ -31,7 +31,7 @@ const MIN_DOCUMENTS: usize = 64;
 /// A new root for a domain, whose document was there before as the folder of others or not at all.
 fn with_new_root(document: Option<DomainDocument>, owner: &str) -> Result<(DomainId, DomainDocument)> {
     let (root, now) = (DomainId(random()?), unix_seconds_now());
-    let document = document.map(|document| document.with_root(root, now));
+    let document = document.map(|document| document.with_domain_id(root, now));
     Ok((root, document.unwrap_or_else(|| DomainDocument::new(Some(root), owner, now))))
 }
 
@@ -48,7 +48,7 @@ impl HsdsSession {
         let (bytes, tag) = found.map(|found| (found.bytes, found.tag)).unzip();
         let document = bytes.as_deref().map(DomainDocument::parse).transpose().map_err(damaged_object_error(&key))?;
         let old =
-            document.as_ref().map(DomainDocument::root).transpose().map_err(damaged_object_error(&key))?.flatten();
+            document.as_ref().map(DomainDocument::domain_id).transpose().map_err(damaged_object_error(&key))?.flatten();
         let shown = || format!("/{}", request.domain);
         let makes = matches!(request.mode, Mode::Create | Mode::CreateNew);
         let (domain, document) = match (document, old) {

@@ -36,7 +36,7 @@ fn only_domains(bucket: &Path) -> Vec<String> {
     let entries = fs::read_dir(bucket).into_iter().flatten().flatten();
     let has_root = |folder: &Path| {
         let bytes = fs::read(folder.join(DOMAIN_FILE)).unwrap_or_default();
-        DomainDocument::parse(&bytes).is_ok_and(|document| matches!(document.root(), Ok(Some(_))))
+        DomainDocument::parse(&bytes).is_ok_and(|document| matches!(document.domain_id(), Ok(Some(_))))
     };
     let domains = entries.filter(|entry| has_root(&entry.path()));
     let mut names: Vec<String> = domains.filter_map(|entry| entry.file_name().into_string().ok()).collect();

@@ -9,12 +9,17 @@ use crate::layout::VarLenToken;
 
 /// A token as a key: tokens that come one after the other have keys that do.
 fn key_of(token: VarLenToken) -> u128 {
-    u128::from(token.holder) << 64 | u128::from(token.holder_version) << 32 | u128::from(token.element_number)
+    u128::from(token.holder_id) << 64 | u128::from(token.holder_version) << 32 | u128::from(token.element_number)
 }
 
 /// The token of a key, without its count.
 fn token_of(key: u128) -> VarLenToken {
-    VarLenToken { count: 0, holder: (key >> 64) as u32, holder_version: (key >> 32) as u32, element_number: key as u32 }
+    VarLenToken {
+        base_element_count: 0,
+        holder_id: (key >> 64) as u32,
+        holder_version: (key >> 32) as u32,
+        element_number: key as u32,
+    }
 }
 
 /// What the numbers of a run do.
@@ -136,7 +141,7 @@ mod tests {
     use super::*;
 
     fn token(number: u32) -> VarLenToken {
-        VarLenToken { count: 0, holder: u32::MAX, holder_version: 0, element_number: number }
+        VarLenToken { base_element_count: 0, holder_id: u32::MAX, holder_version: 0, element_number: number }
     }
 
     #[test]

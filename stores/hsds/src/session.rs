@@ -43,7 +43,7 @@ pub const fn capabilities(durability: DurabilitySupport) -> Capabilities {
         partial_writes: PartialWrites::Whole,
         staging: SmallWritesStagedBy::Caller,
         encoding: ChunkEncodedBy::Store,
-        reads: ChunkReadStrategy::Batched { in_flight: IN_FLIGHT, gap: 0 },
+        reads: ChunkReadStrategy::Batched { preferred_reads_in_flight: IN_FLIGHT, max_gap_bytes: 0 },
         commit: ConsistencyScope::Chunk,
         view: ConsistencyScope::Chunk,
         durability,

@@ -53,7 +53,7 @@ impl HsdsSession {
             self.state.write().add_loaded_shards(id, found);
             let Some(missing) = missing else { continue };
             if self.session_info.mode.writes() || !self.reload_if_changed(id)? {
-                return Err(damaged_object_error(&self.domain.shard_key(id, missing))(LayoutError::NoShard));
+                return Err(damaged_object_error(&self.domain.shard_key(id, missing))(LayoutError::MissingShard));
             }
         }
         Err(ModelError::Moved)
@@ -131,7 +131,7 @@ fn spread(session: &HsdsSession, state: &mut SessionState, id: ObjectId, class: 
     let unread = document.unloaded_shards(EntryQuery::AllOf(class));
     let ReadShards { found, missing } = session.read_shards(&document, &unread)?;
     if let Some(missing) = missing {
-        return Err(damaged_object_error(&document.shard_key(missing))(LayoutError::NoShard));
+        return Err(damaged_object_error(&document.shard_key(missing))(LayoutError::MissingShard));
     }
     drop(document);
     state.add_loaded_shards(id, found);

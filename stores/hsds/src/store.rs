@@ -212,7 +212,7 @@ impl Store for HsdsStore {
         let Some(text) = text else { return Ok(None) };
         let unknown = || ModelError::Invalid("a reference is no identity of an object".to_owned());
         let text = std::str::from_utf8(text).map_err(|_| unknown())?;
-        let object = self.session.domain.parse_own(text).map_err(|_| unknown())?;
+        let object = self.session.domain.parse_own_object_id(text).map_err(|_| unknown())?;
         Ok(Some(Referent { file: None, object, part: ReferentPart::Whole }))
     }
 
@@ -229,7 +229,7 @@ impl Store for HsdsStore {
             return Err(ModelError::Invalid("such elements refer to whole objects of the same domain".to_owned()));
         }
         self.session.document(to.object)?;
-        let mut element = self.session.domain.text(to.object).into_bytes();
+        let mut element = self.session.domain.object_id_text(to.object).into_bytes();
         element.resize(form.size as usize, 0);
         Ok(element)
     }

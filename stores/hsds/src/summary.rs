@@ -138,7 +138,7 @@ impl DomainCounts {
 
     fn to_json(&self, domain: DomainId, (start, end): (f64, f64)) -> Value {
         let datasets: Map<_, _> =
-            self.datasets.iter().map(|(id, counts)| (domain.text(*id), counts.to_json())).collect();
+            self.datasets.iter().map(|(id, counts)| (domain.object_id_text(*id), counts.to_json())).collect();
         json!({
             "lastModified": self.modified,
             "num_groups": self.groups,

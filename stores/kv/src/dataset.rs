@@ -126,7 +126,7 @@ impl KvDataset {
         let is_filtered = !spec.filters.is_empty();
         let is_valid = match *write {
             ChunkWrite::Whole { bytes, .. } => is_filtered || bytes.len() as u64 == whole,
-            ChunkWrite::ChunksAlongFirstDim { first, size, bytes } => {
+            ChunkWrite::ChunksAlongFirstDim { first, chunk_bytes: size, bytes } => {
                 let chunks = (bytes.len() as u64).checked_div(whole).unwrap_or_default();
                 let last = first.scaled().first().and_then(|at| at.checked_add(chunks.saturating_sub(1)));
                 if let Some(last) = last {
@@ -134,10 +134,10 @@ impl KvDataset {
                 }
                 !is_filtered && size as u64 == whole && (bytes.len() as u64).is_multiple_of(whole.max(1))
             }
-            ChunkWrite::ByteRange { at, bytes, .. } => {
+            ChunkWrite::ByteRange { byte_offset: at, bytes, .. } => {
                 !is_filtered && at.checked_add(bytes.len() as u64).is_some_and(|end| end <= whole)
             }
-            ChunkWrite::Block { .. } => return Err(ModelError::Unsupported("a block of a chunk in this form")),
+            ChunkWrite::ElementBlock { .. } => return Err(ModelError::Unsupported("a block of a chunk in this form")),
         };
         match is_valid {
             true => Ok(()),
@@ -155,16 +155,16 @@ impl KvDataset {
             ChunkWrite::Whole { coord, bytes, .. } => {
                 chunk_records::put_unfiltered_chunk(state, self.id, spec, coord, bytes)
             }
-            ChunkWrite::ChunksAlongFirstDim { first, size, bytes } => {
+            ChunkWrite::ChunksAlongFirstDim { first, chunk_bytes: size, bytes } => {
                 let at = first.scaled().first().copied().unwrap_or_default();
                 for (at, chunk) in (at..).zip(bytes.chunks(size.max(1))) {
                     chunk_records::put_unfiltered_chunk(state, self.id, spec, &first.with_index(0, at), chunk);
                 }
             }
-            ChunkWrite::ByteRange { coord, at, bytes, .. } => {
+            ChunkWrite::ByteRange { coord, byte_offset: at, bytes, .. } => {
                 chunk_records::put_unfiltered_chunk_range(state, self.id, spec, (coord, at), bytes)?;
             }
-            ChunkWrite::Block { .. } => {}
+            ChunkWrite::ElementBlock { .. } => {}
         }
         Ok(())
     }

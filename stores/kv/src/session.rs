@@ -34,7 +34,7 @@ pub const fn capabilities(durability: DurabilitySupport) -> Capabilities {
         partial_writes: PartialWrites::Bytes { multiple_of: 1 },
         staging: SmallWritesStagedBy::Caller,
         encoding: ChunkEncodedBy::Pipeline,
-        reads: ChunkReadStrategy::Direct { atomic: 0 },
+        reads: ChunkReadStrategy::Direct { atomic_read_bytes: 0 },
         commit: ConsistencyScope::Store,
         view: ConsistencyScope::Store,
         durability,

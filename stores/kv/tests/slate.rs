@@ -13,7 +13,7 @@ use h5live_kv::engine::{
 };
 use h5live_model::conformance::{self, StoreFixture};
 use h5live_model::{Mode, Name, NewObject, ObjectScope, ObjectSpec, PublishLevel, Store, StoreErrorKind, WatchEvent};
-use h5live_objects::testing::{S3Server, has_aws_credentials};
+use h5live_objects::testing::{S3Server, has_aws_env_credentials};
 use h5live_objects::{Cloud, ObjectOptions};
 
 use self::shared::{StoreLab, folder_lab, request, session_number};
@@ -356,7 +356,7 @@ fn a_second_writer_on_an_s3_server_fences_the_first() {
 
 #[test]
 fn a_server_that_is_not_there_is_an_error_that_names_the_location() {
-    if !has_aws_credentials() {
+    if !has_aws_env_credentials() {
         return;
     }
     let address = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();

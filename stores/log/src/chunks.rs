@@ -195,7 +195,7 @@ impl LoggedChunkStore {
                 boxes.push(chunk(coord, bytes)?);
                 Ok(())
             }
-            ChunkWrite::ChunksAlongFirstDim { first, size, bytes } => {
+            ChunkWrite::ChunksAlongFirstDim { first, chunk_bytes: size, bytes } => {
                 let mut coord = first.clone();
                 for bytes in bytes.chunks(size.max(1)) {
                     boxes.push(chunk(&coord, bytes)?);
@@ -204,7 +204,7 @@ impl LoggedChunkStore {
                 Ok(())
             }
             ChunkWrite::ByteRange { .. } => Err(Error::Unsupported("writing a part of a chunk by its bytes")),
-            ChunkWrite::Block { coord, start, count, bytes } => {
+            ChunkWrite::ElementBlock { coord, start, count, bytes } => {
                 let sides = grid.chunk_dims();
                 let inside = start.len() == sides.len()
                     && count.len() == sides.len()

@@ -85,7 +85,8 @@ fn is_whole(bytes: &Option<FileBackedBytes>) -> bool {
 /// # Errors
 /// Errors of the store.
 pub fn write_entries(chunks: &dyn ChunkStore, log_dataset_offset: u64, bytes: &[u8]) -> Result<()> {
-    let writes = [ChunkWrite::ByteRange { coord: &ChunkCoord::origin(1), at: log_dataset_offset, bytes, unseen: true }];
+    let writes =
+        [ChunkWrite::ByteRange { coord: &ChunkCoord::origin(1), byte_offset: log_dataset_offset, bytes, unseen: true }];
     chunks.write(&ChunkBatch { writes: &writes, ..ChunkBatch::default() })
 }
 

@@ -95,7 +95,7 @@ impl UnlinkedLog {
 
     /// Writes all of it, and links it as `_kind_number`. What a writer that died has left there is unlinked.
     fn write(self, store: &dyn Store, group: ObjectId, name: &str, bytes: &[u8]) -> Result<ObjectId> {
-        let writes = [ChunkWrite::ByteRange { coord: &ChunkCoord::origin(1), at: 0, bytes, unseen: true }];
+        let writes = [ChunkWrite::ByteRange { coord: &ChunkCoord::origin(1), byte_offset: 0, bytes, unseen: true }];
         self.chunks.write(&ChunkBatch { writes: &writes, ..ChunkBatch::default() })?;
         let (writer, name) = (store.writer()?, Name::from(name));
         if store.link(group, &name)?.is_some() {

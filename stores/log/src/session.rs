@@ -1,14 +1,15 @@
 //! A session on a file with a log.
 
 mod joined;
+mod open_request;
 mod published;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use h5live_model::{
-    AllocationLimit, DatasetSpec, Error, FilterEngine, Mode, Name, NoFilters, ObjectId, ObjectScope, PublishLevel,
-    SessionInfo, Store, StoreErrorKind, StoreWriter,
+    AllocationLimit, DatasetSpec, Error, FilterEngine, Mode, Name, ObjectId, ObjectScope, PublishLevel, SessionInfo,
+    Store, StoreErrorKind, StoreWriter,
 };
 use parking_lot::{Mutex, MutexGuard, RwLock, RwLockReadGuard};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -27,6 +28,8 @@ use crate::names;
 use crate::options::Log;
 use crate::subfile_opener::SubfileOpener;
 
+pub use open_request::LogOpenRequest;
+
 /// The name of this kind of store.
 pub const CONNECTOR: &str = "log";
 
@@ -34,20 +37,6 @@ pub const CONNECTOR: &str = "log";
 const MAX_LOG_GROWTH: u64 = 8;
 /// Room that a log dataset has for the ends of some batches, beside the elements that are expected (bytes).
 const BATCH_ENDS_BYTES: u64 = 4 << 10;
-
-/// How a log is opened.
-#[derive(Debug, Clone)]
-pub struct LogOpenRequest {
-    /// Its options.
-    pub options: Log,
-    /// What undoes the filters of entries.
-    pub filter_engine: Arc<dyn FilterEngine>,
-    /// Most bytes that are allocated for an entry that is decoded as a whole, and for what a file states.
-    pub max_allocation: AllocationLimit,
-    /// The rule that is not kept; only the model checker sets it.
-    #[doc(hidden)]
-    pub mutant: LogMutant,
-}
 
 /// A file, and objects of it that say what is new.
 pub type WatchedFile = (Arc<dyn Store>, Vec<ObjectId>);
@@ -586,18 +575,6 @@ impl LogSession {
         }
         changed.clear();
         Ok(())
-    }
-}
-
-impl LogOpenRequest {
-    /// With these options; nothing is decoded, and allocations have the default bound.
-    pub fn new(options: Log) -> Self {
-        LogOpenRequest {
-            options,
-            filter_engine: Arc::new(NoFilters),
-            max_allocation: AllocationLimit::default(),
-            mutant: LogMutant::None,
-        }
     }
 }
 

@@ -144,10 +144,15 @@ impl MapRowDataset {
                 (None, _) if run.rows == run.chunk_rows => {
                     ChunkWrite::Whole { coord: &run.coord, filter_mask: 0, bytes }
                 }
-                (None, PartialWrites::ElementBlocks) => ChunkWrite::Block { coord: &run.coord, start, count, bytes },
-                (None, _) => {
-                    ChunkWrite::ByteRange { coord: &run.coord, at: run.start * self.row_bytes, bytes, unseen: false }
+                (None, PartialWrites::ElementBlocks) => {
+                    ChunkWrite::ElementBlock { coord: &run.coord, start, count, bytes }
                 }
+                (None, _) => ChunkWrite::ByteRange {
+                    coord: &run.coord,
+                    byte_offset: run.start * self.row_bytes,
+                    bytes,
+                    unseen: false,
+                },
             })
             .collect();
         self.chunks.write(&ChunkBatch { writes: &writes, extent: Some(&[first + count]), publish_after: &[], publish })

@@ -32,7 +32,7 @@ pub(crate) struct ClientState {
     /// The place, as errors name it: `s3://bucket`.
     name: String,
     pub store: Arc<dyn ObjectStore>,
-    pub abilities: Abilities,
+    pub optional_interfaces: OptionalInterfaces,
     /// Whether it reads the last bytes of an object whose size is not known.
     pub supports_suffix_ranges: bool,
     pub limits: RequestLimits,
@@ -42,18 +42,18 @@ pub(crate) struct ClientState {
 
 /// What a store can do beyond what each can.
 #[derive(Default, Clone)]
-pub(crate) struct Abilities {
+pub(crate) struct OptionalInterfaces {
     /// It lists by pages.
     pub pages: Option<Arc<dyn PaginatedListStore>>,
     /// It takes the parts of an object by themselves.
     pub parts: Option<Arc<dyn MultipartStore>>,
 }
 
-impl Abilities {
+impl OptionalInterfaces {
     /// Those of a cloud.
     #[cfg(feature = "cloud")]
     pub fn of_cloud<S: PaginatedListStore + MultipartStore>(store: &Arc<S>) -> Self {
-        Abilities { pages: Some(store.clone()), parts: Some(store.clone()) }
+        OptionalInterfaces { pages: Some(store.clone()), parts: Some(store.clone()) }
     }
 }
 
@@ -67,14 +67,14 @@ pub(crate) struct Failure {
 impl ObjectClient {
     /// Objects of any store of the library. `location_name` is what errors call it.
     pub fn over(location_name: impl Into<String>, store: Arc<dyn ObjectStore>, limits: RequestLimits) -> Self {
-        ObjectClient::with_abilities(location_name.into(), store, Abilities::default(), limits)
+        ObjectClient::with_optional_interfaces(location_name.into(), store, OptionalInterfaces::default(), limits)
     }
 
     /// An empty store in memory, as long as a clone of the client lives.
     pub fn memory() -> Self {
         let store = Arc::new(InMemory::new());
-        let abilities = Abilities { pages: None, parts: Some(store.clone()) };
-        ObjectClient::with_abilities("memory".to_owned(), store, abilities, RequestLimits::default())
+        let abilities = OptionalInterfaces { pages: None, parts: Some(store.clone()) };
+        ObjectClient::with_optional_interfaces("memory".to_owned(), store, abilities, RequestLimits::default())
     }
 
     /// The files of a folder, which must be there. An object appears whole, by renaming; with `is_durable`, it has
@@ -89,10 +89,10 @@ impl ObjectClient {
         Ok(ObjectClient::over(name, Arc::new(store.with_fsync(is_durable)), RequestLimits::default()))
     }
 
-    pub(crate) fn with_abilities(
+    pub(crate) fn with_optional_interfaces(
         name: String,
         store: Arc<dyn ObjectStore>,
-        abilities: Abilities,
+        abilities: OptionalInterfaces,
         limits: RequestLimits,
     ) -> Self {
         let permits = Semaphore::new(limits.max_in_flight.clamp(1, 1 << 16));
@@ -100,7 +100,7 @@ impl ObjectClient {
         ObjectClient(Arc::new(ClientState {
             name,
             store,
-            abilities,
+            optional_interfaces: abilities,
             supports_suffix_ranges: has_suffixes,
             limits,
             permits,
@@ -111,7 +111,12 @@ impl ObjectClient {
     /// The same place with other limits and new counters.
     #[must_use]
     pub fn with_limits(&self, limits: RequestLimits) -> Self {
-        ObjectClient::with_abilities(self.0.name.clone(), self.0.store.clone(), self.0.abilities.clone(), limits)
+        ObjectClient::with_optional_interfaces(
+            self.0.name.clone(),
+            self.0.store.clone(),
+            self.0.optional_interfaces.clone(),
+            limits,
+        )
     }
 
     /// The store of the library: for libraries that take one. It makes each request once.
@@ -140,14 +145,14 @@ impl ObjectClient {
     }
 
     /// Runs a request on the threads of the process, and waits for it.
-    pub(crate) fn block_on<T: Send + 'static, F>(&self, work: impl FnOnce(Arc<ClientState>) -> F) -> Result<T>
+    pub(crate) fn spawn_and_wait<T: Send + 'static, F>(&self, work: impl FnOnce(Arc<ClientState>) -> F) -> Result<T>
     where
         F: Future<Output = Result<T>> + Send + 'static,
     {
         let state = self.0.clone();
-        match runtime::block_on(work(self.0.clone())) {
+        match runtime::spawn_and_wait(work(self.0.clone())) {
             Ok(result) => result,
-            Err(error) => Err(ObjectError::new(ObjectErrorKind::Io, state.name.clone(), error.to_string())),
+            Err(error) => Err(ObjectError::new(ObjectErrorKind::Other, state.name.clone(), error.to_string())),
         }
     }
 }

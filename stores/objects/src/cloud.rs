@@ -6,7 +6,7 @@ use std::time::Duration;
 use object_store::{ClientOptions, RetryConfig};
 
 use crate::attempts::RetriedBy;
-use crate::client::{Abilities, ObjectClient};
+use crate::client::{ObjectClient, OptionalInterfaces};
 use crate::error::{ObjectError, Result};
 use crate::options::ObjectOptions;
 use crate::transport::TypedErrorConnector;
@@ -39,7 +39,7 @@ fn refused(name: &str) -> impl Fn(object_store::Error) -> ObjectError {
 }
 
 #[cfg(feature = "aws")]
-pub fn s3(bucket: &str, name: String, options: &ObjectOptions, retried_by: RetriedBy) -> Result<ObjectClient> {
+pub fn s3(bucket: &str, location_name: String, options: &ObjectOptions, retried_by: RetriedBy) -> Result<ObjectClient> {
     use object_store::aws::AmazonS3Builder;
     let allow_http = options.allow_http || environment_says_yes("AWS_ALLOW_HTTP");
     let mut builder = AmazonS3Builder::from_env()
@@ -58,12 +58,22 @@ pub fn s3(bucket: &str, name: String, options: &ObjectOptions, retried_by: Retri
     if options.anonymous {
         builder = builder.with_skip_signature(true);
     }
-    let store = Arc::new(builder.build().map_err(refused(&name))?);
-    Ok(ObjectClient::with_abilities(name, store.clone(), Abilities::of_cloud(&store), options.limits()))
+    let store = Arc::new(builder.build().map_err(refused(&location_name))?);
+    Ok(ObjectClient::with_optional_interfaces(
+        location_name,
+        store.clone(),
+        OptionalInterfaces::of_cloud(&store),
+        options.limits(),
+    ))
 }
 
 #[cfg(feature = "gcp")]
-pub fn google(bucket: &str, name: String, options: &ObjectOptions, retried_by: RetriedBy) -> Result<ObjectClient> {
+pub fn google(
+    bucket: &str,
+    location_name: String,
+    options: &ObjectOptions,
+    retried_by: RetriedBy,
+) -> Result<ObjectClient> {
     use object_store::gcp::GoogleCloudStorageBuilder;
     let mut builder = GoogleCloudStorageBuilder::from_env()
         .with_bucket_name(bucket)
@@ -78,12 +88,22 @@ pub fn google(bucket: &str, name: String, options: &ObjectOptions, retried_by: R
     if options.anonymous {
         builder = builder.with_skip_signature(true);
     }
-    let store = Arc::new(builder.build().map_err(refused(&name))?);
-    Ok(ObjectClient::with_abilities(name, store.clone(), Abilities::of_cloud(&store), options.limits()))
+    let store = Arc::new(builder.build().map_err(refused(&location_name))?);
+    Ok(ObjectClient::with_optional_interfaces(
+        location_name,
+        store.clone(),
+        OptionalInterfaces::of_cloud(&store),
+        options.limits(),
+    ))
 }
 
 #[cfg(feature = "azure")]
-pub fn azure(container: &str, name: String, options: &ObjectOptions, retried_by: RetriedBy) -> Result<ObjectClient> {
+pub fn azure(
+    container: &str,
+    location_name: String,
+    options: &ObjectOptions,
+    retried_by: RetriedBy,
+) -> Result<ObjectClient> {
     use object_store::azure::MicrosoftAzureBuilder;
     let mut builder = MicrosoftAzureBuilder::from_env()
         .with_container_name(container)
@@ -98,12 +118,17 @@ pub fn azure(container: &str, name: String, options: &ObjectOptions, retried_by:
     if options.anonymous {
         builder = builder.with_skip_signature(true);
     }
-    let store = Arc::new(builder.build().map_err(refused(&name))?);
-    Ok(ObjectClient::with_abilities(name, store.clone(), Abilities::of_cloud(&store), options.limits()))
+    let store = Arc::new(builder.build().map_err(refused(&location_name))?);
+    Ok(ObjectClient::with_optional_interfaces(
+        location_name,
+        store.clone(),
+        OptionalInterfaces::of_cloud(&store),
+        options.limits(),
+    ))
 }
 
 #[cfg(feature = "http")]
-pub fn web(url: &str, name: String, options: &ObjectOptions, retried_by: RetriedBy) -> Result<ObjectClient> {
+pub fn web(url: &str, location_name: String, options: &ObjectOptions, retried_by: RetriedBy) -> Result<ObjectClient> {
     use object_store::http::HttpBuilder;
     // The scheme says whether it is encrypted.
     let mut builder = HttpBuilder::new()
@@ -113,8 +138,8 @@ pub fn web(url: &str, name: String, options: &ObjectOptions, retried_by: Retried
     if retried_by == RetriedBy::Client {
         builder = builder.with_http_connector(TypedErrorConnector::default());
     }
-    let store = Arc::new(builder.build().map_err(refused(&name))?);
-    Ok(ObjectClient::over(name, store, options.limits()))
+    let store = Arc::new(builder.build().map_err(refused(&location_name))?);
+    Ok(ObjectClient::over(location_name, store, options.limits()))
 }
 
 #[cfg(feature = "aws")]

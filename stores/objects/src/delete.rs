@@ -14,7 +14,7 @@ impl ObjectClient {
     /// Those of the object store.
     pub fn delete(&self, key: &str) -> Result<()> {
         let key = key.to_owned();
-        self.block_on(|state| async move { state.remove(&key).await })
+        self.spawn_and_wait(|state| async move { state.remove(&key).await })
     }
 
     /// Deletes many objects in any order.

@@ -32,7 +32,7 @@ pub enum ObjectErrorKind {
     /// An object that was to be made is there already.
     Exists,
     /// The server did not answer, or answered that it could not, as often as it was asked.
-    Unreachable,
+    Unavailable,
     /// There is no room.
     Full,
     /// The object store cannot do this.
@@ -40,7 +40,7 @@ pub enum ObjectErrorKind {
     /// The name, an option or an argument cannot be.
     InvalidInput,
     /// Reading or writing failed in another way.
-    Io,
+    Other,
 }
 
 impl ObjectErrorKind {
@@ -50,11 +50,11 @@ impl ObjectErrorKind {
             ObjectErrorKind::Denied => "access is denied",
             ObjectErrorKind::Changed => "the object has been replaced or deleted",
             ObjectErrorKind::Exists => "the object exists already",
-            ObjectErrorKind::Unreachable => "the object store cannot be reached",
+            ObjectErrorKind::Unavailable => "the object store cannot be reached",
             ObjectErrorKind::Full => "there is no room",
             ObjectErrorKind::Unsupported => "the object store cannot do this",
             ObjectErrorKind::InvalidInput => "this cannot be",
-            ObjectErrorKind::Io => "the object store has failed",
+            ObjectErrorKind::Other => "the object store has failed",
         }
     }
 }
@@ -104,7 +104,7 @@ impl ObjectError {
 
     /// Whether the same request may succeed if it is made again.
     pub fn is_transient(&self) -> bool {
-        self.kind == ObjectErrorKind::Unreachable
+        self.kind == ObjectErrorKind::Unavailable
     }
 }
 
@@ -114,7 +114,7 @@ const NO_CREDENTIALS: &str = "the environment has no credentials (as AWS_ACCESS_
 /// The kind of an error that the library does not tell apart.
 fn kind_of_chain(error: &object_store::Error) -> ObjectErrorKind {
     if crate::cause::is_transient(error) {
-        return ObjectErrorKind::Unreachable;
+        return ObjectErrorKind::Unavailable;
     }
     if crate::cause::is_not_implemented(error) {
         return ObjectErrorKind::Unsupported;
@@ -126,7 +126,7 @@ fn kind_of_chain(error: &object_store::Error) -> ObjectErrorKind {
         Some(io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge) => {
             ObjectErrorKind::Full
         }
-        _ => ObjectErrorKind::Io,
+        _ => ObjectErrorKind::Other,
     }
 }
 
@@ -137,9 +137,9 @@ impl From<&ObjectError> for StoreErrorKind {
             ObjectErrorKind::Denied => StoreErrorKind::PermissionDenied,
             ObjectErrorKind::Changed => StoreErrorKind::Changed(ForeignFileChange::Replaced),
             ObjectErrorKind::Exists => StoreErrorKind::AlreadyExists,
-            ObjectErrorKind::Unreachable => StoreErrorKind::Unreachable,
+            ObjectErrorKind::Unavailable => StoreErrorKind::Unreachable,
             ObjectErrorKind::Full => StoreErrorKind::StorageFull,
-            ObjectErrorKind::Unsupported | ObjectErrorKind::InvalidInput | ObjectErrorKind::Io => StoreErrorKind::Io,
+            ObjectErrorKind::Unsupported | ObjectErrorKind::InvalidInput | ObjectErrorKind::Other => StoreErrorKind::Io,
         }
     }
 }

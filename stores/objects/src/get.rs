@@ -63,7 +63,7 @@ impl ObjectClient {
     /// bytes than the limits allow.
     pub fn get(&self, key: &str, condition: &GetCondition) -> Result<GetOutcome> {
         let (key, condition) = (key.to_owned(), condition.clone());
-        self.block_on(|state| async move { state.fetch(&key, &condition).await })
+        self.spawn_and_wait(|state| async move { state.fetch(&key, &condition).await })
     }
 
     /// What is known of an object.
@@ -72,7 +72,7 @@ impl ObjectClient {
     /// As [`ObjectClient::get`].
     pub fn head(&self, key: &str) -> Result<ObjectMeta> {
         let key = key.to_owned();
-        self.block_on(|state| async move {
+        self.spawn_and_wait(|state| async move {
             let path = state.parse_key(&key)?;
             let head = |_| async { state.store.head(&path).await };
             let found = state.request_with_retries(RequestKind::Head, |_| false, head).await;
@@ -86,7 +86,7 @@ impl ObjectClient {
     /// As [`ObjectClient::get`]; [`ObjectErrorKind::InvalidInput`] if the range is empty.
     pub fn get_range(&self, key: &str, range: Range<u64>, condition: &GetCondition) -> Result<ObjectBytes> {
         let (key, condition) = (key.to_owned(), condition.clone());
-        self.block_on(|state| async move { state.fetch_range(&key, GetRange::Bounded(range), &condition).await })
+        self.spawn_and_wait(|state| async move { state.fetch_range(&key, GetRange::Bounded(range), &condition).await })
     }
 
     /// Reads the last bytes of an object: all of it, if it has fewer.
@@ -95,7 +95,7 @@ impl ObjectClient {
     /// As [`ObjectClient::get`].
     pub fn get_suffix(&self, key: &str, bytes: u64, condition: &GetCondition) -> Result<ObjectBytes> {
         let (key, condition) = (key.to_owned(), condition.clone());
-        self.block_on(|state| async move { state.fetch_range(&key, GetRange::Suffix(bytes), &condition).await })
+        self.spawn_and_wait(|state| async move { state.fetch_range(&key, GetRange::Suffix(bytes), &condition).await })
     }
 
     /// Reads the first bytes of an object and, at the same time, its last ones, if the object store has such reads. The
@@ -110,7 +110,7 @@ impl ObjectClient {
         last_bytes: u64,
     ) -> Result<(ObjectBytes, Option<ObjectBytes>)> {
         let key = key.to_owned();
-        self.block_on(|state| async move {
+        self.spawn_and_wait(|state| async move {
             let always = GetCondition::Always;
             let begin = state.fetch_range(&key, GetRange::Bounded(0..first_bytes), &always);
             let end = state.fetch_range(&key, GetRange::Suffix(last_bytes), &always);
@@ -234,7 +234,7 @@ impl GetCondition {
 impl ClientState {
     pub(crate) async fn fetch(&self, key: &str, condition: &GetCondition) -> Result<GetOutcome> {
         let path = self.parse_key(key)?;
-        let limit = self.limits.max_request_bytes;
+        let limit = self.limits.max_get_bytes;
         let read = |_| async {
             let found = self.store.get_opts(&path, condition.options()).await?;
             let meta = ObjectMeta::from(&found.meta);
@@ -262,7 +262,7 @@ impl ClientState {
 
     async fn fetch_range(&self, key: &str, range: GetRange, condition: &GetCondition) -> Result<ObjectBytes> {
         let path = self.parse_key(key)?;
-        let limit = self.limits.max_request_bytes;
+        let limit = self.limits.max_get_bytes;
         let read = |_| async {
             let options = GetOptions { range: Some(range.clone()), ..condition.options() };
             let found = self.store.get_opts(&path, options).await?;

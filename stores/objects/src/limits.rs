@@ -18,7 +18,7 @@ pub struct RequestLimits {
     /// Most requests of the client at a time.
     pub max_in_flight: usize,
     /// Most bytes of an object that is read whole.
-    pub max_request_bytes: u64,
+    pub max_get_bytes: u64,
 }
 
 impl Default for RequestLimits {
@@ -30,7 +30,7 @@ impl Default for RequestLimits {
             first_pause: Duration::from_millis(50),
             max_pause: Duration::from_secs(5),
             max_in_flight: 64,
-            max_request_bytes: 4 << 30,
+            max_get_bytes: 4 << 30,
         }
     }
 }

@@ -61,13 +61,13 @@ impl ObjectClient {
         let name = state.object_display_name(&prefix);
         let work = async move {
             let prefix = prefix.trim_end_matches('/');
-            let listed = match state.abilities.pages.is_some() {
+            let listed = match state.optional_interfaces.pages.is_some() {
                 true => state.list_by_pages(prefix, is_flat, &sender).await,
                 false => state.list_at_once(prefix, is_flat, &sender).await,
             };
             let _ = send(&sender, listed.map(|()| None)).await;
         };
-        let lost = |cause: &str| ObjectError::new(ObjectErrorKind::Io, name.clone(), cause);
+        let lost = |cause: &str| ObjectError::new(ObjectErrorKind::Other, name.clone(), cause);
         runtime::spawn(work).map_err(|error| lost(&error.to_string()))?;
         // Without a receiver, the work ends by itself.
         for page in receiver {
@@ -99,7 +99,7 @@ fn entry(meta: &object_store::ObjectMeta) -> ListEntry {
 
 impl ClientState {
     async fn list_by_pages(&self, prefix: &str, is_flat: bool, sender: &SyncSender<Page>) -> Result<()> {
-        let Some(pages) = &self.abilities.pages else { return Ok(()) };
+        let Some(pages) = &self.optional_interfaces.pages else { return Ok(()) };
         let begin = if prefix.is_empty() { String::new() } else { format!("{prefix}/") };
         let mut token = None;
         loop {

@@ -46,7 +46,7 @@ impl ObjectClient {
     /// By the condition, and others.
     pub fn put(&self, key: &str, bytes: impl Into<Bytes>, condition: &PutCondition) -> Result<ObjectChangeTag> {
         let item = PutItem { key: key.to_owned(), bytes: bytes.into(), condition: condition.clone() };
-        self.block_on(|state| async move { state.write(&item).await })
+        self.spawn_and_wait(|state| async move { state.write(&item).await })
     }
 
     /// Writes many objects in any order. `sink` gets the number of each and its new state, on this thread. `items` is

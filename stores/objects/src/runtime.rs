@@ -32,7 +32,7 @@ fn handle() -> io::Result<&'static Handle> {
 ///
 /// # Errors
 /// If there are no threads, or the work has panicked.
-pub fn block_on<T: Send + 'static>(work: impl Future<Output = T> + Send + 'static) -> io::Result<T> {
+pub fn spawn_and_wait<T: Send + 'static>(work: impl Future<Output = T> + Send + 'static) -> io::Result<T> {
     let (sender, receiver) = sync_channel(1);
     spawn(async move {
         let _ = sender.send(work.await);
@@ -55,12 +55,12 @@ mod tests {
     #[test]
     fn a_caller_inside_another_runtime_may_wait() {
         let outer = Builder::new_current_thread().build().unwrap();
-        assert_eq!(outer.block_on(async { block_on(async { 7 }).unwrap() }), 7);
+        assert_eq!(outer.block_on(async { spawn_and_wait(async { 7 }).unwrap() }), 7);
     }
 
     #[test]
     fn work_that_panics_is_an_error() {
         let is_none = || false;
-        assert!(block_on(async move { assert!(is_none(), "as it must") }).is_err());
+        assert!(spawn_and_wait(async move { assert!(is_none(), "as it must") }).is_err());
     }
 }

@@ -228,7 +228,7 @@ fn requests_are_made_again_within_bounds_and_counted() {
     assert_eq!((counts.puts, counts.retries, counts.gets), (4, 3, 0));
     let client = failing(4, false);
     let error = client.put("a", "1", &PutCondition::Absent).unwrap_err();
-    assert_eq!((error.kind, client.request_counts().puts), (ObjectErrorKind::Unreachable, 4));
+    assert_eq!((error.kind, client.request_counts().puts), (ObjectErrorKind::Unavailable, 4));
     assert_eq!(error.to_string(), "s3://bucket/a: the object store cannot be reached: no answer in 1 s (4 attempts)");
     assert!(matches!(ModelError::from(error).store_error_kind(), Some(StoreErrorKind::Unreachable)));
     // What cannot pass is not tried again.
@@ -295,7 +295,7 @@ fn ranges_are_read_by_few_requests_and_each_comes_once() {
         let error =
             client.get_ranges::<ObjectError>("a", &beyond, &all, &near, InFlightLimits::default(), &mut |_, _| Ok(()));
         assert_eq!(error.unwrap_err().kind, ObjectErrorKind::Changed);
-        let refuse = |_, _| Err(ObjectError::new(ObjectErrorKind::Io, "a", "enough"));
+        let refuse = |_, _| Err(ObjectError::new(ObjectErrorKind::Other, "a", "enough"));
         let error = client.get_ranges("a", few, &all, &plan, InFlightLimits::default(), &mut { refuse });
         assert_eq!(error.unwrap_err().cause, "enough");
     });

@@ -44,12 +44,12 @@ impl ObjectClient {
     pub fn put_file(&self, key: &str, file: &Path, replace_existing: bool) -> Result<ObjectChangeTag> {
         let failed = |error: std::io::Error| {
             let cause = format!("{} cannot be read: {error}", file.display());
-            ObjectError::new(ObjectErrorKind::Io, self.object_display_name(key), cause)
+            ObjectError::new(ObjectErrorKind::Other, self.object_display_name(key), cause)
         };
         let mut source = File::open(file).map_err(failed)?;
         let len = source.metadata().map_err(failed)?.len();
-        let Some(store) = self.0.abilities.parts.clone().filter(|_| len > MIN_PART_BYTES) else {
-            if len > self.limits().max_request_bytes {
+        let Some(store) = self.0.optional_interfaces.parts.clone().filter(|_| len > MIN_PART_BYTES) else {
+            if len > self.limits().max_get_bytes {
                 let cause = format!("{len} bytes are more than are written at once");
                 return Err(ObjectError::new(ObjectErrorKind::Unsupported, self.object_display_name(key), cause));
             }
@@ -72,7 +72,7 @@ impl ObjectClient {
         let done = parts.and_then(|parts| self.complete(key, &upload, parts, len, &before));
         if done.is_err() {
             // What is left there would cost something. The first error is the one that matters.
-            let _ = self.block_on(|state| async move {
+            let _ = self.spawn_and_wait(|state| async move {
                 let abort = |_| upload.store.abort_multipart(&upload.path, &upload.id);
                 let _ = state.request_with_retries(RequestKind::Delete, |_| false, abort).await;
                 Ok(())
@@ -83,7 +83,7 @@ impl ObjectClient {
 
     fn begin_upload(&self, key: &str, store: Arc<dyn MultipartStore>) -> Result<Upload> {
         let (key, path) = (key.to_owned(), self.0.parse_key(key)?);
-        self.block_on(|state| async move {
+        self.spawn_and_wait(|state| async move {
             let id = state.request_with_retries(RequestKind::Put, |_| false, |_| store.create_multipart(&path)).await;
             let id = id.map_err(|failure| state.error(&key, &failure))?;
             Ok(Upload { store, path, id })
@@ -135,7 +135,7 @@ impl ObjectClient {
         before: &ObjectChangeTag,
     ) -> Result<ObjectChangeTag> {
         let (owned, upload) = (key.to_owned(), upload.clone());
-        let done = self.block_on(|state| async move {
+        let done = self.spawn_and_wait(|state| async move {
             let complete = |_| upload.store.complete_multipart(&upload.path, &upload.id, parts.clone());
             let done = state.request_with_retries(RequestKind::Put, |_| false, complete).await;
             Ok(match done {

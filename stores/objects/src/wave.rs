@@ -108,6 +108,6 @@ impl<T> Running<T> {
 
 impl ClientState {
     fn lost(self: &Arc<Self>, why: &str) -> ObjectError {
-        ObjectError::new(ObjectErrorKind::Io, self.object_display_name(""), why)
+        ObjectError::new(ObjectErrorKind::Other, self.object_display_name(""), why)
     }
 }

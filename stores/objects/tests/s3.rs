@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use h5live_objects::testing::{FaultyProxy, ProxyFaults, S3Server, has_aws_credentials};
+use h5live_objects::testing::{FaultyProxy, ProxyFaults, S3Server, has_aws_env_credentials};
 use h5live_objects::{
     Cloud, GetCondition, GetItem, GetOutcome, InFlightLimits, ListEntry, ObjectClient, ObjectError, ObjectErrorKind,
     ObjectOptions, ObjectStoreLocation, PutCondition, PutItem, RangeMergeLimits, RequestLimits,
@@ -152,7 +152,7 @@ fn nothing_wrong_is_returned_by_a_server_that_fails_at_random() {
 
 #[test]
 fn what_cannot_be_reached_is_said_with_its_name_and_the_cause() {
-    if !has_aws_credentials() {
+    if !has_aws_env_credentials() {
         return;
     }
     let address = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
@@ -164,7 +164,7 @@ fn what_cannot_be_reached_is_said_with_its_name_and_the_cause() {
         ..ObjectOptions::default()
     };
     let error = client(&options).get("run.h5", &GetCondition::Always).unwrap_err();
-    assert_eq!(error.kind, ObjectErrorKind::Unreachable);
+    assert_eq!(error.kind, ObjectErrorKind::Unavailable);
     let text = error.to_string();
     assert!(text.starts_with("s3://bucket/run.h5: the object store cannot be reached: "), "{text}");
     assert!(text.contains("Connection refused") && text.contains("(2 attempts)"), "{text}");

@@ -68,7 +68,7 @@ fn disk_folder(name: &str, options: &Remote) -> Result<Option<ObjectCacheFolder>
     let servers: Vec<String> = std::iter::once(options.objects.endpoint.clone()).chain(named).collect();
     let name = format!("{}\n{name}", servers.join("\n"));
     let folder = ObjectCacheFolder::open(Path::new(&options.disk_cache), &name, options.disk_cache_size);
-    let failed = |error: io::Error| ObjectError::new(ObjectErrorKind::Io, &options.disk_cache, error.to_string());
+    let failed = |error: io::Error| ObjectError::new(ObjectErrorKind::Other, &options.disk_cache, error.to_string());
     folder.map(Some).map_err(failed)
 }
 
@@ -77,7 +77,7 @@ impl ObjectBackedStorage {
     /// the folder of [`Remote::disk_cache`], it only asks for the state.
     ///
     /// # Errors
-    /// Those of the client; [`ObjectErrorKind::Io`] if the folder cannot be made.
+    /// Those of the client; [`ObjectErrorKind::Other`] if the folder cannot be made.
     pub fn open(client: ObjectClient, key: &str, options: &Remote) -> Result<Self, ObjectError> {
         let name = client.object_display_name(key);
         ObjectBackedStorage::open_with_cache_name(client, key, &name, options)
@@ -123,7 +123,7 @@ impl ObjectBackedStorage {
         let first_bytes = options.first_read.clamp(block_bytes, MAX_REQUEST_BYTES).next_multiple_of(block_bytes);
         // So that at least one block, and the rest of the object, lie in it.
         let (first, last) = match client.get_start_and_try_suffix(key, first_bytes, 2 * block_bytes) {
-            Err(error) if error.kind == ObjectErrorKind::Io => {
+            Err(error) if error.kind == ObjectErrorKind::Other => {
                 // A server may refuse a range of an object without bytes.
                 let meta = client.head(key)?;
                 if meta.size > 0 {

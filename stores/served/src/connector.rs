@@ -105,7 +105,10 @@ impl Connector for ServedConnector {
             partial_writes: PartialWrites::Whole,
             staging: SmallWritesStagedBy::Caller,
             encoding: ChunkEncodedBy::Pipeline,
-            reads: ChunkReadStrategy::Batched { in_flight: MAX_IN_FLIGHT, gap: READ_GAP_BYTES },
+            reads: ChunkReadStrategy::Batched {
+                preferred_reads_in_flight: MAX_IN_FLIGHT,
+                max_gap_bytes: READ_GAP_BYTES,
+            },
             commit: ConsistencyScope::Object,
             view: ConsistencyScope::Object,
             durability: DurabilitySupport::Never,

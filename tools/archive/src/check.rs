@@ -112,9 +112,9 @@ pub fn check(source: TarSource, ignores_zeros: bool, on_progress: &mut dyn FnMut
             Err(error) => return Err(error),
         }
     }
-    checker.report.next_archive_offset = scanner.next_archive_offset();
+    checker.report.next_archive_offset = scanner.unread_archive_offset();
     checker.report.uncompressed_bytes = scanner.position();
-    checker.report.layouts = checker.layouts.finish();
+    checker.report.layouts = checker.layouts.into_findings();
     Ok(checker.report)
 }
 
@@ -147,7 +147,7 @@ impl TarReport {
             && self.next_archive_offset.is_none()
             && self.unsafe_paths.count == 0
             && self.path_collisions.count == 0
-            && self.layouts.iter().all(|layout| layout.refused.is_empty())
+            && self.layouts.iter().all(|layout| layout.refused_by_reason.is_empty())
     }
 }
 

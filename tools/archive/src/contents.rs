@@ -78,7 +78,7 @@ impl<'a, R: Read> EntryContents<'a, R> {
     /// # Errors
     /// [`crate::Error::Archive`].
     pub fn read_data(&mut self, into: &mut [u8]) -> Result<()> {
-        self.scanner.read_contents(into)?;
+        self.scanner.read_stored_contents(into)?;
         self.hasher.update(into);
         self.advance(into.len() as u64);
         Ok(())
@@ -89,7 +89,7 @@ impl<'a, R: Read> EntryContents<'a, R> {
     /// # Errors
     /// [`crate::Error::Archive`].
     pub fn read_data_unhashed(&mut self, into: &mut [u8]) -> Result<()> {
-        self.scanner.read_contents(into)?;
+        self.scanner.read_stored_contents(into)?;
         self.advance(into.len() as u64);
         Ok(())
     }

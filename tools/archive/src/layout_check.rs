@@ -19,23 +19,23 @@ pub struct LayoutFindings {
     /// The layout.
     pub layout: TarLayout,
     /// What an import without options refuses: why, and which entries.
-    pub refused: Vec<(&'static str, CountWithExamples)>,
+    pub refused_by_reason: Vec<(&'static str, CountWithExamples)>,
     /// Entries that have no object of their own, or are no samples. The tables have them.
     pub only_in_tables: CountWithExamples,
 }
 
 impl LayoutFindings {
     fn new(layout: TarLayout) -> Self {
-        LayoutFindings { layout, refused: Vec::new(), only_in_tables: CountWithExamples::default() }
+        LayoutFindings { layout, refused_by_reason: Vec::new(), only_in_tables: CountWithExamples::default() }
     }
 
     fn refuse(&mut self, why: &'static str, path: &[u8]) {
-        match self.refused.iter_mut().find(|(known, _)| *known == why) {
+        match self.refused_by_reason.iter_mut().find(|(known, _)| *known == why) {
             Some((_, findings)) => findings.add(path),
             None => {
                 let mut findings = CountWithExamples::default();
                 findings.add(path);
-                self.refused.push((why, findings));
+                self.refused_by_reason.push((why, findings));
             }
         }
     }
@@ -66,7 +66,7 @@ impl LayoutChecker {
     }
 
     /// What was found.
-    pub fn finish(self) -> Vec<LayoutFindings> {
+    pub fn into_findings(self) -> Vec<LayoutFindings> {
         self.layouts.into()
     }
 

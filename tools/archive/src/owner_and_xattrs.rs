@@ -54,8 +54,8 @@ impl<'a> OwnerXattrReader<'a> {
     }
 
     /// What the headers of an entry say, once.
-    pub fn take(&mut self, number: usize) -> OwnerAndXattrs {
-        self.kept.remove(&number).unwrap_or_default()
+    pub fn take(&mut self, entry_number: usize) -> OwnerAndXattrs {
+        self.kept.remove(&entry_number).unwrap_or_default()
     }
 }
 

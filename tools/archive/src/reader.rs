@@ -223,7 +223,7 @@ impl ImportedTar {
         let mut at = 0;
         while at < row.size {
             let end = row.size.min(at + CONTENT_PIECE_BYTES);
-            let piece = self.contents(row.sample, at..end)?;
+            let piece = self.read_sample_range_unverified(row.sample, at..end)?;
             if let Some(hasher) = &mut hasher {
                 hasher.update(&piece);
             }
@@ -242,7 +242,7 @@ impl ImportedTar {
     ///
     /// # Errors
     /// [`Error::File`].
-    pub fn contents(&self, sample: u64, range: std::ops::Range<u64>) -> Result<Vec<u8>> {
+    pub fn read_sample_range_unverified(&self, sample: u64, range: std::ops::Range<u64>) -> Result<Vec<u8>> {
         Ok(self.archive.read_sample_range(sample, range)?)
     }
 }

@@ -93,7 +93,7 @@ impl<R: Read> TarScanner<R> {
     }
 
     /// The byte at which another archive begins behind the end of this one, if there is one. Its entries were not read.
-    pub fn next_archive_offset(&self) -> Option<u64> {
+    pub fn unread_archive_offset(&self) -> Option<u64> {
         self.next_archive
     }
 
@@ -192,7 +192,7 @@ impl<R: Read> TarScanner<R> {
     ///
     /// # Errors
     /// [`TarFault::Truncated`], or if `into` is longer than the contents that are left.
-    pub fn read_contents(&mut self, into: &mut [u8]) -> Result<()> {
+    pub fn read_stored_contents(&mut self, into: &mut [u8]) -> Result<()> {
         let Position::Contents { left, padding } = self.position else {
             return if into.is_empty() {
                 Ok(())

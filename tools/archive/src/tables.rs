@@ -48,7 +48,7 @@ pub struct ImportTablesWriter {
 
 /// Where an archive begins in the tables.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct ArchiveStart {
+pub struct ArchiveStartInTables {
     /// Its first entry.
     pub first_entry: u64,
     /// Where the records of that entry begin.
@@ -180,7 +180,7 @@ impl ImportTablesWriter {
         Ok((ImportTablesWriter::open(file, algorithm, committed)?, committed))
     }
 
-    /// Drops the rows of all entries but the first ones. [`ImportTablesWriter::truncate_other_tables`] drops the rest.
+    /// Drops the rows of all entries but the first ones. [`ImportTablesWriter::truncate_tables_to_entry_rows`] drops the rest.
     /// Returns what is left.
     ///
     /// # Errors
@@ -198,7 +198,7 @@ impl ImportTablesWriter {
     ///
     /// # Errors
     /// [`Error::File`].
-    pub fn truncate_other_tables(&mut self, header_end: u64) -> Result<()> {
+    pub fn truncate_tables_to_entry_rows(&mut self, header_end: u64) -> Result<()> {
         let rows = self.entry.len();
         let last = match rows.checked_sub(1) {
             Some(last) => self.entry.dataset().read_slice::<EntryRow>(last..rows)?.first().copied(),
@@ -217,12 +217,12 @@ impl ImportTablesWriter {
     }
 
     /// How many entries there are.
-    pub fn entries(&self) -> u64 {
+    pub fn entry_count(&self) -> u64 {
         self.entry.len()
     }
 
     /// How many samples there are.
-    pub fn samples(&self) -> u64 {
+    pub fn sample_count(&self) -> u64 {
         self.samples
     }
 
@@ -326,8 +326,8 @@ impl ImportTablesWriter {
     }
 
     /// Where the next archive begins.
-    pub fn next_archive_start(&self) -> ArchiveStart {
-        ArchiveStart { first_entry: self.entry.len(), header_start: self.header.len() }
+    pub fn next_archive_start(&self) -> ArchiveStartInTables {
+        ArchiveStartInTables { first_entry: self.entry.len(), header_start: self.header.len() }
     }
 
     /// Publishes everything. The rows of entries come last: they lead to the rest.

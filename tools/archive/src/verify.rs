@@ -21,14 +21,14 @@ pub struct VerifyReport {
     pub wrong: Vec<(String, String)>,
 }
 
-/// Reads all contents, and compares their digests, if the file was imported. `on_progress` is told how many samples were read.
+/// Reads all contents, and compares their digests, if the file was imported. `on_sample_count` is told how many samples were read.
 ///
 /// # Errors
 /// [`Error::UnsuitableFile`] if there are no digests; [`Error::File`] if they cannot be read.
-pub fn verify(tar: &ImportedTar, on_progress: &mut dyn FnMut(u64)) -> Result<VerifyReport> {
+pub fn verify(tar: &ImportedTar, on_sample_count: &mut dyn FnMut(u64)) -> Result<VerifyReport> {
     let mut report = VerifyReport { samples: 0, bytes: 0, has_digests: true, wrong: Vec::new() };
     if tar.has_only_names_and_contents() {
-        read_all(tar, &mut report, on_progress);
+        read_all(tar, &mut report, on_sample_count);
         return Ok(report);
     }
     let digests = SampleDigests::read_from(tar.file())?
@@ -46,7 +46,7 @@ pub fn verify(tar: &ImportedTar, on_progress: &mut dyn FnMut(u64)) -> Result<Ver
         }
         report.samples += 1;
         report.bytes = report.bytes.saturating_add(row.size);
-        on_progress(report.samples);
+        on_sample_count(report.samples);
     }
     Ok(report)
 }
@@ -71,7 +71,7 @@ fn digest_of(tar: &ImportedTar, sample: u64, size: u64, mut hasher: ContentHashe
     let mut at = 0;
     while at < size {
         let end = size.min(at + CONTENT_PIECE_BYTES);
-        hasher.update(&tar.contents(sample, at..end)?);
+        hasher.update(&tar.read_sample_range_unverified(sample, at..end)?);
         at = end;
     }
     Ok(hasher.finish())

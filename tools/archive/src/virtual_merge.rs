@@ -103,6 +103,6 @@ fn merge_virtual(
     image.create(SAMPLE_CONTENTS)?;
     names.commit()?;
     tables.write_name_index_and_finish()?;
-    made.samples = tables.samples();
+    made.samples = tables.sample_count();
     Ok(made)
 }

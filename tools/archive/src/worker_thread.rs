@@ -15,10 +15,10 @@ impl<Task: Send + 'static, Ended: Send + 'static> WorkerThread<Task, Ended> {
     /// Starts a thread that does `work`, for which so many tasks wait at most. `None` if the system has no thread.
     pub fn start(
         name: &str,
-        max_waiting: usize,
+        max_waiting_tasks: usize,
         work: impl FnOnce(Receiver<Task>) -> Ended + Send + 'static,
     ) -> Option<Self> {
-        let (tasks, received) = sync_channel(max_waiting);
+        let (tasks, received) = sync_channel(max_waiting_tasks);
         let thread = thread::Builder::new().name(name.to_owned()).spawn(|| work(received)).ok()?;
         Some(WorkerThread { tasks: Some(tasks), thread: Some(thread) })
     }

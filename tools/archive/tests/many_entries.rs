@@ -73,7 +73,8 @@ fn all_of_many_entries_come_back_from_every_layout() {
         let file = File::in_memory();
         let importer = Importer::create(&file, options(layout, ImportCollisionPolicy::Error)).unwrap();
         let mut counts = Vec::new();
-        let report = importer.import(source(&archive), &mut |now| counts.push(now.entries_in_all_archives)).unwrap();
+        let report =
+            importer.import(source(&archive), &mut |now| counts.push(now.entries_so_far_all_archives)).unwrap();
         assert_eq!(
             (report.entries_in_this_archive, report.samples_in_all_archives),
             (ENTRIES as u64, ENTRIES as u64),
@@ -138,7 +139,7 @@ fn a_store_that_fails_ends_the_import_with_its_error() {
         let file = File::in_memory();
         let importer = Importer::create(&file, options(layout, ImportCollisionPolicy::Error)).unwrap();
         let closed = importer.import(source(&archive), &mut |now| {
-            if now.entries_in_all_archives == 6_000 {
+            if now.entries_so_far_all_archives == 6_000 {
                 file.close().unwrap();
             }
         });

@@ -17,7 +17,7 @@ fn imported(bytes: &[u8], ignores_zeros: bool) -> (File, Option<u64>) {
     let file = File::in_memory();
     let options = ImportOptions { ignores_zeros, ..ImportOptions::default() };
     let report = Importer::create(&file, options).unwrap().import(source(bytes), &mut |_| {}).unwrap();
-    (file, report.next_archive_offset)
+    (file, report.unread_archive_offset)
 }
 
 fn paths(file: &File) -> Vec<String> {

@@ -77,7 +77,7 @@ fn capabilities(of: &Capabilities) -> Vec<(&'static str, String)> {
     let reads = match of.reads {
         ChunkReadStrategy::Direct { .. } => "one by one".to_owned(),
         ChunkReadStrategy::ElementBlocks => "blocks".to_owned(),
-        ChunkReadStrategy::Batched { in_flight, .. } => format!("{in_flight} at a time"),
+        ChunkReadStrategy::Batched { preferred_reads_in_flight: in_flight, .. } => format!("{in_flight} at a time"),
     };
     let durability = match of.durability {
         DurabilitySupport::OnRequest => "on request",

@@ -15,7 +15,7 @@ fn entries() -> Vec<Vec<u8>> {
     let dims = |dims: &[u64]| DimVec::from_slice(dims);
     let changes = [
         (2, EntryChange::Block { start: dims(&[1, 2]), count: dims(&[3, 4]) }),
-        (2, EntryChange::Points(vec![1, 2, 3, 4])),
+        (2, EntryChange::PointCoords(vec![1, 2, 3, 4])),
         (1, EntryChange::GrowToAtLeast(dims(&[9]))),
         (3, EntryChange::ShrinkTo(dims(&[1, 2, 3]))),
         (0, EntryChange::EndOfBatch { order: 7, shifts: Vec::new() }),

@@ -111,7 +111,7 @@ impl CrashRecovery {
             disable_recovery_recount: self.without_recount,
             ..MutantOptions::default()
         };
-        let options = OpenOptions { mode, mutant: trial, take_over: true, ..OpenOptions::default() };
+        let options = OpenOptions { mode, mutant: trial, take_over_if_unknown: true, ..OpenOptions::default() };
         NativeFile::open_storage(disk.clone(), &options)
             .map_err(|error| format!("cannot open to {mode:?}: {}", error_chain_text(&error)))
     }

@@ -52,7 +52,7 @@ impl GenerationsInTrace {
                 let place = GenerationWord::word_addr(Addr::new(*end)).and_then(Addr::get).unwrap_or(u64::MAX) as usize;
                 let word = image.get(place..).and_then(GenerationWord::from_bytes);
                 if let (Some(word), true) = (word, (*from..=*to).contains(&prefix)) {
-                    last.insert(word.number(), prefix as u32);
+                    last.insert(word.generation_number(), prefix as u32);
                 }
             }
         });

@@ -167,8 +167,8 @@ impl WriterRecorder {
         trial.cache.disable_redo_serials = disable_redo_serials;
         trial.disable_barriers = without_barriers;
         trial.assumes_unallocated_is_zero = trusts_zeros;
-        trial.reuses_space_after_grace = self.setup.reuses_by_time;
-        trial.has_other_readers = !self.setup.is_exclusive;
+        trial.reuses_space_despite_libhdf5_readers = self.setup.reuses_by_time;
+        trial.simulates_other_handles = !self.setup.is_exclusive;
         let readers = if self.setup.is_for_h5live { AllowedReaders::H5live } else { AllowedReaders::Any };
         let time = self.time.clone();
         let clock = Clock::new(move || Duration::from_millis(time.load(Relaxed)));
@@ -184,7 +184,7 @@ impl WriterRecorder {
             space,
             ..OpenOptions::default()
         };
-        let options = OpenOptions { take_over: true, readers, ..options };
+        let options = OpenOptions { take_over_if_unknown: true, readers, ..options };
         let native =
             Arc::new(NativeFile::open_storage(self.storage.clone(), &options).expect("a file in memory opens"));
         self.file = Some(File::with_store(native.clone(), "prove", Options::default()).expect("no option is unused"));

@@ -10,7 +10,7 @@ use super::Result;
 use crate::connector::{options_of, path_of};
 use crate::engine::{FolderEngine, OBJECTS_FOLDER, ObjectEngine};
 use crate::error::{HsdsError, damaged_object_error};
-use crate::layout::{AclRight, DomainDocument, DomainId, OWN_PREFIX, check_domain_path};
+use crate::layout::{AclRight, DomainDocument, DomainId, OWN_NAME_PREFIX, check_domain_path};
 use crate::place::DomainPlace;
 use crate::session::{domain_document_key, system_time_from_unix};
 
@@ -73,7 +73,7 @@ impl DomainFolder {
         let document =
             found.map(|found| DomainDocument::parse(&found.bytes)).transpose().map_err(damaged_object_error(&key))?;
         if let Some(document) = &document {
-            if !even_if_domain && document.root().map_err(damaged_object_error(&key))?.is_some() {
+            if !even_if_domain && document.domain_id().map_err(damaged_object_error(&key))?.is_some() {
                 return Ok(None);
             }
             if !folder.user.is_empty() && !document.access(&folder.user).has(AclRight::Read) {
@@ -196,9 +196,11 @@ impl DomainEntry {
             Err(error) => return self.kind = Err(damaged_object_error(key)(error)),
         };
         self.owner = document.owner().map(str::to_owned);
-        (self.created, self.modified) =
-            (document.created().and_then(system_time_from_unix), document.modified().and_then(system_time_from_unix));
-        match document.root() {
+        (self.created, self.modified) = (
+            document.created().and_then(system_time_from_unix),
+            document.last_modified().and_then(system_time_from_unix),
+        );
+        match document.domain_id() {
             Ok(root) => {
                 self.kind = Ok(if root.is_some() { DomainEntryKind::Domain } else { DomainEntryKind::Folder });
                 self.root = root;
@@ -215,6 +217,6 @@ fn prefix(folder: &str) -> String {
 
 /// Whether a name in a folder may be that of a domain.
 fn is_domain_name(folder: &str, name: &str) -> bool {
-    let is_own = name.starts_with(OWN_PREFIX) || (folder.is_empty() && name == OBJECTS_FOLDER);
+    let is_own = name.starts_with(OWN_NAME_PREFIX) || (folder.is_empty() && name == OBJECTS_FOLDER);
     !is_own && check_domain_path(&format!("{}{name}", prefix(folder))).is_ok()
 }

@@ -24,7 +24,7 @@ pub fn move_domain(at: &Location, to: &str) -> Result<String, OpenError> {
     let (from, domain, options) = open_engine(at, Mode::Write)?;
     let document = read_document(&*from, &domain)?;
     let key = domain_document_key(&domain);
-    let Some(root) = document.root().map_err(damaged_object_error(&key))? else {
+    let Some(root) = document.domain_id().map_err(damaged_object_error(&key))? else {
         return Err(OpenError::Store(HsdsError::FolderNotMovable(format!("/{domain}")).into()));
     };
     check_user(&document, &options.user, AclRight::Delete, &format!("/{domain}"))?;
@@ -65,8 +65,9 @@ fn put_domain(
 ) -> h5live_model::Result<()> {
     let key = domain_document_key(to);
     if let Some(found) = target.get(&key)? {
-        let there =
-            DomainDocument::parse(&found.bytes).and_then(|there| there.root()).map_err(damaged_object_error(&key))?;
+        let there = DomainDocument::parse(&found.bytes)
+            .and_then(|there| there.domain_id())
+            .map_err(damaged_object_error(&key))?;
         return if there == Some(root) { Ok(()) } else { Err(HsdsError::AlreadyExists(format!("/{to}")).into()) };
     }
     // Whoever looks for objects to which no domain leads must not miss both paths.

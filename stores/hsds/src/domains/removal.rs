@@ -41,8 +41,12 @@ pub fn remove_domain_or_empty_folder(at: &Location) -> Result<RemovedDomain, Ope
     let path = format!("/{domain}");
     let document = read_document(&*engine, &domain)?;
     check_user(&document, &options.user, AclRight::Delete, &path)?;
-    let Some(root) = document.root().map_err(damaged_object_error(&key))? else {
-        if engine.folder_names(&format!("{domain}/"))?.iter().any(|name| !name.starts_with(crate::layout::OWN_PREFIX)) {
+    let Some(root) = document.domain_id().map_err(damaged_object_error(&key))? else {
+        if engine
+            .folder_names(&format!("{domain}/"))?
+            .iter()
+            .any(|name| !name.starts_with(crate::layout::OWN_NAME_PREFIX))
+        {
             return Err(OpenError::Store(HsdsError::FolderNotEmpty(path).into()));
         }
         engine.delete_many(&[key])?;
@@ -108,7 +112,7 @@ fn other_domain(engine: &dyn ObjectEngine, root: DomainId, own_key: &str) -> Res
             let (Some(key), Some(found)) = (keys.get(number).filter(|key| *key != own_key), found) else {
                 return Ok(());
             };
-            match DomainDocument::parse(&found.bytes).and_then(|document| document.root()) {
+            match DomainDocument::parse(&found.bytes).and_then(|document| document.domain_id()) {
                 Ok(named) if named == Some(root) => {
                     *other.lock() = Some(format!("/{}", key.rsplit_once('/').map_or("", |(path, _)| path)));
                 }

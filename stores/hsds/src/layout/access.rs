@@ -78,7 +78,7 @@ impl AccessRights {
     }
 
     /// The rights of a user with an object, if it has rights; those of nobody named, if the user is not.
-    pub fn effective_for_user(members: &Members, user: &str) -> Option<Self> {
+    pub fn from_acls_member(members: &Members, user: &str) -> Option<Self> {
         let acls = members.get("acls")?.as_object()?;
         Some(acls.get(user).or(acls.get(DEFAULT_ACL_USER)).map(AccessRights::from_json).unwrap_or_default())
     }

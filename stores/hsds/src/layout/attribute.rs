@@ -32,7 +32,7 @@ pub fn put_type(members: &mut Members, domain: DomainId, used: &DatatypeAndCommi
     let mut shown = nearest_datatype_to_json(&used.datatype);
     let is_exact = datatype_from_json(&shown).is_ok_and(|again| again == used.datatype);
     if let (Some(id), Some(shown)) = (used.committed_datatype, shown.as_object_mut()) {
-        shown.insert("id".to_owned(), domain.text(id).into());
+        shown.insert("id".to_owned(), domain.object_id_text(id).into());
     }
     members.insert("type".to_owned(), shown);
     if !is_exact {
@@ -49,7 +49,7 @@ pub fn put_type(members: &mut Members, domain: DomainId, used: &DatatypeAndCommi
 pub fn get_type(members: &Members, domain: DomainId) -> Result<DatatypeAndCommittedId> {
     let json =
         members.get("type").ok_or(LayoutError::MissingOrInvalidMember { member: "type", expected: "a datatype" })?;
-    let committed = json.get("id").and_then(Value::as_str).map(|id| domain.parse_own(id)).transpose()?;
+    let committed = json.get("id").and_then(Value::as_str).map(|id| domain.parse_own_object_id(id)).transpose()?;
     let shown = datatype_from_json(json)?;
     let exact = h5live_member(members, "type").and_then(Value::as_str).map(datatype_from_base64).transpose()?;
     let is_shown =

@@ -196,7 +196,7 @@ pub fn integer_from_json(datatype: &Datatype, value: &Value) -> Option<Vec<u8>> 
 /// The datatype that a JSON describes; compounds are packed. The name of a type stands for the type.
 ///
 /// # Errors
-/// [`LayoutError::MissingOrInvalidMember`], [`LayoutError::ValueIsNot`], [`LayoutError::DatatypeTooDeep`].
+/// [`LayoutError::MissingOrInvalidMember`], [`LayoutError::ValueIsNot`], [`LayoutError::DatatypeDeeperThan`].
 pub fn datatype_from_json(json: &Value) -> Result<Datatype> {
     at_depth(json, 0)
 }
@@ -204,7 +204,7 @@ pub fn datatype_from_json(json: &Value) -> Result<Datatype> {
 fn at_depth(json: &Value, depth: usize) -> Result<Datatype> {
     const NO_TYPE: LayoutError = LayoutError::MissingOrInvalidMember { member: "type", expected: "a datatype" };
     if depth > MAX_DEPTH {
-        return Err(LayoutError::DatatypeTooDeep(MAX_DEPTH));
+        return Err(LayoutError::DatatypeDeeperThan(MAX_DEPTH));
     }
     let members = match json {
         Value::String(name) => return named(name),

@@ -49,8 +49,8 @@ impl ObjectDocument {
         now: f64,
     ) -> Result<Self> {
         let mut members = Members::new();
-        members.insert("id".to_owned(), domain.text(id).into());
-        members.insert("root".to_owned(), domain.text(domain.root()).into());
+        members.insert("id".to_owned(), domain.object_id_text(id).into());
+        members.insert("root".to_owned(), domain.object_id_text(domain.root()).into());
         members.insert("created".to_owned(), now.into());
         members.insert("lastModified".to_owned(), now.into());
         let mut links = None;
@@ -96,7 +96,7 @@ impl ObjectDocument {
     pub fn parse(domain: DomainId, id: ObjectId, bytes: &[u8]) -> Result<Self> {
         let members = parse_json_object(bytes)?;
         if let Some(stated) = members.get("id").and_then(Value::as_str)
-            && domain.parse_own(stated)? != id
+            && domain.parse_own_object_id(stated)? != id
         {
             return Err(LayoutError::InvalidId(stated.to_owned()));
         }
@@ -189,7 +189,7 @@ impl ObjectDocument {
     /// The dataset with the places of the chunks, if chunks lie in a native file.
     pub fn chunk_table(&self) -> Option<ObjectId> {
         let layout = self.creation_layout().filter(|_| self.kind() == ObjectKind::Dataset)?;
-        layout.get("chunk_table")?.as_str().and_then(|table| self.domain.parse_own(table).ok())
+        layout.get("chunk_table")?.as_str().and_then(|table| self.domain.parse_own_object_id(table).ok())
     }
 
     /// Says where in a native file the chunks of a dataset lie, which have gone through these filters.
@@ -217,7 +217,7 @@ impl ObjectDocument {
 
     /// What a user may do with the object, if it has rights of its own.
     pub fn own_acl_access(&self, user: &str) -> Option<AccessRights> {
-        AccessRights::effective_for_user(&self.members, user)
+        AccessRights::from_acls_member(&self.members, user)
     }
 
     /// How attributes are kept.
@@ -325,7 +325,7 @@ impl ObjectDocument {
         let own = self.members.get("type").filter(|_| self.kind() == ObjectKind::Dataset);
         let types = attributes.filter_map(|attribute| attribute.get("type")).chain(own);
         let ids = types.filter_map(|used| used.get("id")?.as_str());
-        found.extend(ids.filter_map(|id| self.domain.parse_own(id).ok()));
+        found.extend(ids.filter_map(|id| self.domain.parse_own_object_id(id).ok()));
         found.extend(self.chunk_table());
         found
     }

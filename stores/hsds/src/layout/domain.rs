@@ -17,7 +17,7 @@ impl DomainDocument {
     pub fn new(root: Option<DomainId>, owner: &str, now: f64) -> Self {
         let mut members = Members::new();
         if let Some(root) = root {
-            members.insert("root".to_owned(), root.text(root.root()).into());
+            members.insert("root".to_owned(), root.object_id_text(root.root()).into());
         }
         members.insert("owner".to_owned(), owner.into());
         let acls = json!({owner: AccessRights::ALL.to_json(), DEFAULT_ACL_USER: AccessRights::READ.to_json()});
@@ -44,12 +44,12 @@ impl DomainDocument {
     ///
     /// # Errors
     /// [`LayoutError::InvalidId`], [`LayoutError::Schema1Id`].
-    pub fn root(&self) -> Result<Option<DomainId>> {
+    pub fn domain_id(&self) -> Result<Option<DomainId>> {
         if !self.0.contains_key("root") {
             return Ok(None);
         }
         let root = text_member(&self.0, "root")?;
-        match DomainId::parse(root)? {
+        match DomainId::parse_object_id(root)? {
             (domain, id) if id == domain.root() => Ok(Some(domain)),
             _ => Err(LayoutError::InvalidId(root.to_owned())),
         }
@@ -57,8 +57,8 @@ impl DomainDocument {
 
     /// The same with another root group, changed now (seconds).
     #[must_use]
-    pub fn with_root(mut self, root: DomainId, now: f64) -> Self {
-        self.0.insert("root".to_owned(), root.text(root.root()).into());
+    pub fn with_domain_id(mut self, root: DomainId, now: f64) -> Self {
+        self.0.insert("root".to_owned(), root.object_id_text(root.root()).into());
         self.set_last_modified(now);
         self
     }
@@ -70,11 +70,11 @@ impl DomainDocument {
 
     /// What a user may do. A domain without rights gives none.
     pub fn access(&self, user: &str) -> AccessRights {
-        AccessRights::effective_for_user(&self.0, user).unwrap_or_default()
+        AccessRights::from_acls_member(&self.0, user).unwrap_or_default()
     }
 
     /// The users that have rights, with these.
-    pub fn users(&self) -> Vec<(String, AccessRights)> {
+    pub fn acls(&self) -> Vec<(String, AccessRights)> {
         let acls = self.0.get("acls").and_then(Value::as_object).into_iter().flatten();
         acls.map(|(user, access)| (user.clone(), AccessRights::from_json(access))).collect()
     }
@@ -90,7 +90,7 @@ impl DomainDocument {
     }
 
     /// When the domain was changed last (seconds since 1970), if that is known.
-    pub fn modified(&self) -> Option<f64> {
+    pub fn last_modified(&self) -> Option<f64> {
         self.0.get("lastModified").and_then(Value::as_f64)
     }
 

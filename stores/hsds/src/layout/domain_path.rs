@@ -6,7 +6,7 @@ use super::id::DOMAIN_FILE;
 pub const OBJECTS_FOLDER: &str = "db";
 
 /// What the names begin with of objects in the folder of a domain, or of a bucket, that are no content.
-pub const OWN_PREFIX: &str = ".h5live.";
+pub const OWN_NAME_PREFIX: &str = ".h5live.";
 
 /// Refuses a path, without a slash in front, that leads out of the bucket, or to objects that are no domains. The empty path is
 /// that of a domain at the top of the bucket.
@@ -23,7 +23,9 @@ pub fn check_domain_path(path: &str) -> Result<(), &'static str> {
             "." | ".." => return Err("it leads out of the bucket, or nowhere"),
             OBJECTS_FOLDER if number == 0 => return Err("db/ has the objects of all domains"),
             DOMAIN_FILE => return Err(".domain.json is the object of a domain"),
-            _ if name.starts_with(OWN_PREFIX) => return Err("names that begin with .h5live. are not those of domains"),
+            _ if name.starts_with(OWN_NAME_PREFIX) => {
+                return Err("names that begin with .h5live. are not those of domains");
+            }
             _ if name.contains('\0') => return Err("it has a zero byte"),
             _ if !cfg!(unix) && name.contains(['\\', ':']) => return Err("it has characters that separate names here"),
             _ => {}

@@ -22,9 +22,9 @@ const LENGTH_BYTES: usize = 4;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct VarLenToken {
     /// Base elements.
-    pub count: u32,
+    pub base_element_count: u32,
     /// The stored elements in which it is; 0 if it has no bytes.
-    pub holder: u32,
+    pub holder_id: u32,
     /// The version of these.
     pub holder_version: u32,
     /// Which of them it is.
@@ -41,8 +41,8 @@ impl VarLenToken {
         let (words, rest) = bytes.as_chunks::<4>();
         match (words, rest) {
             ([count, holder, version, number], []) => Ok(VarLenToken {
-                count: u32::from_le_bytes(*count),
-                holder: u32::from_le_bytes(*holder),
+                base_element_count: u32::from_le_bytes(*count),
+                holder_id: u32::from_le_bytes(*holder),
                 holder_version: u32::from_le_bytes(*version),
                 element_number: u32::from_le_bytes(*number),
             }),
@@ -54,8 +54,8 @@ impl VarLenToken {
     pub fn encode(self) -> [u8; TOKEN_BYTES] {
         let mut bytes = [0; TOKEN_BYTES];
         for (word, number) in bytes.as_chunks_mut::<4>().0.iter_mut().zip([
-            self.count,
-            self.holder,
+            self.base_element_count,
+            self.holder_id,
             self.holder_version,
             self.element_number,
         ]) {
@@ -66,7 +66,7 @@ impl VarLenToken {
 
     /// Whether it has bytes.
     pub fn has_bytes(self) -> bool {
-        self.count > 0 && self.holder > 0
+        self.base_element_count > 0 && self.holder_id > 0
     }
 }
 
@@ -159,7 +159,12 @@ impl Numbering<'_> {
         Ok(if count == 0 {
             VarLenToken::default()
         } else {
-            VarLenToken { count, holder: self.holder, holder_version: self.version, element_number: number }
+            VarLenToken {
+                base_element_count: count,
+                holder_id: self.holder,
+                holder_version: self.version,
+                element_number: number,
+            }
         })
     }
 }
@@ -168,7 +173,7 @@ impl Numbering<'_> {
 #[derive(Debug, Default)]
 pub struct StoredTokenNumbers {
     /// Each token with the number that it has now.
-    pub element_numbers: Vec<(VarLenToken, u32)>,
+    pub new_element_numbers: Vec<(VarLenToken, u32)>,
     next: u32,
 }
 
@@ -204,7 +209,14 @@ impl ElementCodec {
     ///
     /// # Errors
     /// [`LayoutError::LengthMismatch`], [`LayoutError::InvalidVarLenLength`].
-    pub fn unpack(&self, stored: &[u8], count: usize, holder: u32, version: u32, into: &mut [u8]) -> Result<()> {
+    pub fn unpack(
+        &self,
+        stored: &[u8],
+        count: usize,
+        holder_id: u32,
+        holder_version: u32,
+        into: &mut [u8],
+    ) -> Result<()> {
         let wrong = |expected| LayoutError::LengthMismatch { expected, found: stored.len() };
         if self.is_verbatim() {
             if stored.len() != into.len() {
@@ -214,7 +226,7 @@ impl ElementCodec {
             return Ok(());
         }
         let mut from = StoredReader { all: stored, at: 0 };
-        let mut numbering = Numbering { holder, version, next: 0, table: None };
+        let mut numbering = Numbering { holder: holder_id, version: holder_version, next: 0, table: None };
         for element in into.chunks_exact_mut(self.size.max(1)).take(count) {
             self.unpack_one(&mut from, &mut numbering, element)?;
         }
@@ -369,7 +381,7 @@ fn pack_variable<E: From<LayoutError>>(
     if !token.has_bytes() {
         return Ok(());
     }
-    tokens.element_numbers.push((token, number));
+    tokens.new_element_numbers.push((token, number));
     match (content(token)?, base) {
         (VarLenContent::ModelElements(elements), Some(base)) => base.pack(&elements, content, tokens, out)?,
         (VarLenContent::ModelElements(elements), None) => out.extend_from_slice(&elements),
@@ -414,7 +426,7 @@ impl VarLenElementTable {
         let node = self.0.get(token.element_number as usize).ok_or(GONE)?;
         let bytes = self.stored_bytes(token.element_number, stored).ok_or(GONE)?;
         let Some(base) = node.base.as_ref().filter(|base| !base.is_verbatim()) else { return Ok(bytes.to_vec()) };
-        let (holder, version) = (token.holder, token.holder_version);
+        let (holder, version) = (token.holder_id, token.holder_version);
         let mut numbering = Numbering { holder, version, next: token.element_number.saturating_add(1), table: None };
         let mut from = StoredReader { all: bytes, at: 0 };
         let mut elements = Vec::new();

@@ -24,7 +24,7 @@ fn compound(size: u32, members: &[(u32, Datatype)]) -> Datatype {
 }
 
 fn token(number: u32, count: u32) -> VarLenToken {
-    VarLenToken { count, holder: u32::MAX, holder_version: 0, element_number: number }
+    VarLenToken { base_element_count: count, holder_id: u32::MAX, holder_version: 0, element_number: number }
 }
 
 fn pack(codec: &ElementCodec, elements: &[u8], contents: &HashMap<u32, Vec<u8>>) -> Vec<u8> {
@@ -83,7 +83,7 @@ fn variable_length_elements_are_stored_in_their_place() {
     codec.unpack(&stored, 1, 3, 4, &mut again).unwrap();
     let table = codec.varlen_element_table(&stored, 1).unwrap();
     let outer = VarLenToken::decode(&again[2..18]).unwrap();
-    assert_eq!(outer, VarLenToken { count: 2, holder: 3, holder_version: 4, element_number: 0 });
+    assert_eq!(outer, VarLenToken { base_element_count: 2, holder_id: 3, holder_version: 4, element_number: 0 });
     let records = table.unpack_base_elements(outer, &stored).unwrap();
     let within: Vec<VarLenToken> =
         records.chunks_exact(18).map(|record| VarLenToken::decode(&record[2..]).unwrap()).collect();
@@ -92,7 +92,7 @@ fn variable_length_elements_are_stored_in_their_place() {
     assert_eq!(table.unpack_base_elements(within[1], &stored).unwrap(), [3, 0]);
     assert_eq!(VarLenToken::decode(&again[18..34]).unwrap(), VarLenToken::default());
     let last = VarLenToken::decode(&again[34..]).unwrap();
-    assert_eq!((last.count, last.element_number), (3, 4));
+    assert_eq!((last.base_element_count, last.element_number), (3, 4));
     assert_eq!(table.unpack_base_elements(last, &stored).unwrap(), [7, 0, 7, 0, 7, 0]);
     // What was read is stored as it was.
     let (mut out, mut tokens) = (Vec::new(), StoredTokenNumbers::default());
@@ -104,7 +104,7 @@ fn variable_length_elements_are_stored_in_their_place() {
     codec.pack(&again, &mut content, &mut tokens, &mut out).unwrap();
     assert_eq!(out, stored);
     assert_eq!(
-        tokens.element_numbers.iter().map(|(token, number)| (token.element_number, *number)).collect::<Vec<_>>(),
+        tokens.new_element_numbers.iter().map(|(token, number)| (token.element_number, *number)).collect::<Vec<_>>(),
         [(0, 0), (4, 4)]
     );
 }

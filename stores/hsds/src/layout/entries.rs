@@ -189,11 +189,11 @@ impl ObjectDocument {
     }
 
     /// Gives each shard that has changed this new generation, in the table as well.
-    pub fn stage_changed_shards(&mut self, generation: u64) -> StagedShards {
+    pub fn stage_changed_shards(&mut self, version_id: u64) -> StagedShards {
         let (mut all, domain, id) = (StagedShards::default(), self.domain, self.id);
         for class in LinksOrAttributes::BOTH {
             let Some(sharded) = self.sharded_mut(class) else { continue };
-            let changes = sharded.stage_changes(domain, id, generation);
+            let changes = sharded.stage_changes(domain, id, version_id);
             all.puts.extend(changes.puts);
             all.old_shards.extend(changes.old_shards);
             let table = sharded.table();

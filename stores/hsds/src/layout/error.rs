@@ -26,7 +26,7 @@ pub enum LayoutError {
     Schema1Id(String),
     /// A shard that the document names is not there.
     #[error("the document of its object names this shard, and it is not there")]
-    NoShard,
+    MissingShard,
     /// A name in a shard belongs to another one.
     #[error("the name {0:?} does not belong to this shard")]
     EntryInWrongShard(String),
@@ -49,7 +49,7 @@ pub enum LayoutError {
     InvalidVarLenLength(i64),
     /// A type is nested too deeply.
     #[error("a type is nested more than {0} levels deep")]
-    DatatypeTooDeep(usize),
+    DatatypeDeeperThan(usize),
     /// A datatype is not one that the member says.
     #[error("the exact datatype is damaged: {0}")]
     Decode(#[from] h5live_format::DecodeError),

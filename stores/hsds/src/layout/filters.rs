@@ -86,15 +86,15 @@ impl ChunkEncoding {
     }
 
     /// The filter that makes a frame of so many bytes.
-    pub fn blosc_frame_filter(&self, bytes: u32) -> Option<FilterSpec> {
+    pub fn blosc_frame_filter(&self, data_len: u32) -> Option<FilterSpec> {
         let (codec, level) = self.compressor?;
         let shuffle = u32::from(self.shuffled > 1);
-        let params = vec![2, 2, self.shuffled, bytes, level, shuffle, codec];
+        let params = vec![2, 2, self.shuffled, data_len, level, shuffle, codec];
         Some(FilterSpec { id: BLOSC, params, ..FilterSpec::default() })
     }
 
     /// The filters that undo a bare zlib stream, which is taken in place of a frame.
-    pub fn zlib_filters(&self) -> FilterSpecs {
+    pub fn bare_zlib_filters(&self) -> FilterSpecs {
         let deflate = FilterSpec { id: DEFLATE, params: vec![4], ..FilterSpec::default() };
         let shuffle = FilterSpec { id: SHUFFLE, params: vec![self.shuffled], ..FilterSpec::default() };
         if self.shuffled > 1 { vec![shuffle, deflate] } else { vec![deflate] }

@@ -10,7 +10,7 @@ const VERSIONS: [u8; 2] = [2, 1];
 const COPIED: u8 = 0x02;
 
 /// A frame in which data is not compressed; `None` if it is too long for a frame.
-pub fn uncompressed_blosc_frame(data: &[u8]) -> Option<Vec<u8>> {
+pub fn blosc_frame_without_compression(data: &[u8]) -> Option<Vec<u8>> {
     let bytes = u32::try_from(data.len()).ok().filter(|bytes| *bytes < i32::MAX as u32 - HEADER_BYTES as u32)?;
     let mut frame = Vec::with_capacity(HEADER_BYTES + data.len());
     frame.extend_from_slice(&VERSIONS);
@@ -37,7 +37,7 @@ mod tests {
 
     #[test]
     fn a_frame_says_how_long_its_data_is() {
-        let frame = uncompressed_blosc_frame(&[7; 100]).unwrap();
+        let frame = blosc_frame_without_compression(&[7; 100]).unwrap();
         assert_eq!((frame.len(), blosc_frame_data_len(&frame)), (116, Some(100)));
         assert_eq!(blosc_frame_data_len(&frame[..115]), None);
         assert_eq!(blosc_frame_data_len(b"x\x9c"), None);

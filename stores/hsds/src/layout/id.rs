@@ -83,7 +83,7 @@ impl DomainId {
     }
 
     /// The identity as text.
-    pub fn text(self, id: ObjectId) -> String {
+    pub fn object_id_text(self, id: ObjectId) -> String {
         let class = kind(id).and_then(class_letter).unwrap_or('x');
         format!("{class}-{self}-{}", low_text(id))
     }
@@ -93,7 +93,7 @@ impl DomainId {
     ///
     /// # Errors
     /// [`LayoutError::InvalidId`], [`LayoutError::Schema1Id`].
-    pub fn parse(text: &str) -> Result<(DomainId, ObjectId)> {
+    pub fn parse_object_id(text: &str) -> Result<(DomainId, ObjectId)> {
         let unknown = || LayoutError::InvalidId(text.chars().take(64).collect());
         let bare = text.rsplit('/').next().unwrap_or(text);
         let (class, digits) = bare.split_once('-').ok_or_else(unknown)?;
@@ -121,9 +121,9 @@ impl DomainId {
     /// The identity that a text is, of an object of this domain.
     ///
     /// # Errors
-    /// As [`DomainId::parse`]; [`LayoutError::InvalidId`] for one of another domain.
-    pub fn parse_own(self, text: &str) -> Result<ObjectId> {
-        match DomainId::parse(text)? {
+    /// As [`DomainId::parse_object_id`]; [`LayoutError::InvalidId`] for one of another domain.
+    pub fn parse_own_object_id(self, text: &str) -> Result<ObjectId> {
+        match DomainId::parse_object_id(text)? {
             (domain, id) if domain == self => Ok(id),
             _ => Err(LayoutError::InvalidId(text.to_owned())),
         }
@@ -146,7 +146,7 @@ impl DomainId {
 
     /// What the keys of the shards of an object begin with, with a slash at the end. Those of the chunks of a dataset begin
     /// with the same.
-    pub fn object_folder(self, id: ObjectId) -> String {
+    pub fn object_key_prefix(self, id: ObjectId) -> String {
         let key = self.document_key(id);
         key.rsplit_once('/').map_or(String::new(), |(folder, _)| format!("{folder}/"))
     }
@@ -154,7 +154,7 @@ impl DomainId {
     /// The key of a shard of the links, or the attributes, of an object.
     pub fn shard_key(self, id: ObjectId, shard: ShardId) -> String {
         let ShardId { class, number, version_id: generation } = shard;
-        format!("{}{}/{number}-{}.json", self.object_folder(id), class.folder(), generation_text(generation))
+        format!("{}{}/{number}-{}.json", self.object_key_prefix(id), class.folder(), generation_text(generation))
     }
 
     /// The shard that has this key, and its object.
@@ -170,7 +170,7 @@ impl DomainId {
     }
 
     /// What the keys of the chunks of a dataset begin with, with a slash at the end.
-    pub fn dataset_folder(self, id: ObjectId) -> String {
+    pub fn chunk_key_prefix(self, id: ObjectId) -> String {
         format!("db/{self}/d/{}/", low_text(id))
     }
 
@@ -181,7 +181,7 @@ impl DomainId {
             [] => vec!["0".to_owned()],
             indices => indices.iter().map(u64::to_string).collect(),
         };
-        let folder = self.dataset_folder(id);
+        let folder = self.chunk_key_prefix(id);
         match partition_count {
             0 | 1 => format!("{folder}{}", indices.join("_")),
             _ => format!("{folder}p{}/{}", partition(coord, partition_count), indices.join("_")),
@@ -254,7 +254,7 @@ mod tests {
                 assert_eq!(DOMAIN.shard_of_key(&DOMAIN.shard_key(id, shard)), Some((id, shard)));
             }
         }
-        let folder = DOMAIN.object_folder(group);
+        let folder = DOMAIN.object_key_prefix(group);
         assert_eq!(folder, "db/b03b24ef-69f244b6/g/0000-000000-000005/");
         let good = "1-0000000000000abc.json";
         assert!(DOMAIN.shard_of_key(&format!("{folder}.h5live.links/{good}")).is_some());
@@ -266,21 +266,21 @@ mod tests {
     #[test]
     fn identities_are_those_of_the_document() {
         let id = object_id(ObjectKind::Group, 0xacd9_4df9_7b37_122a);
-        assert_eq!(DOMAIN.text(id), "g-b03b24ef-69f244b6-acd9-4df97b-37122a");
-        assert_eq!(DOMAIN.text(DOMAIN.root()), "g-b03b24ef-69f244b6-38b3-ac67e1-7acc3e");
+        assert_eq!(DOMAIN.object_id_text(id), "g-b03b24ef-69f244b6-acd9-4df97b-37122a");
+        assert_eq!(DOMAIN.object_id_text(DOMAIN.root()), "g-b03b24ef-69f244b6-38b3-ac67e1-7acc3e");
         for text in ["g-b03b24ef-69f244b6-acd9-4df97b-37122a", "groups/g-b03b24ef-69f244b6-acd9-4df97b-37122a"] {
-            assert_eq!(DomainId::parse(text).unwrap(), (DOMAIN, id));
+            assert_eq!(DomainId::parse_object_id(text).unwrap(), (DOMAIN, id));
         }
-        assert!(DOMAIN.parse_own("d-b03b24ef-69f244b7-56e5-25125a-89ca79").is_err(), "another domain");
+        assert!(DOMAIN.parse_own_object_id("d-b03b24ef-69f244b7-56e5-25125a-89ca79").is_err(), "another domain");
     }
 
     #[test]
     fn what_is_no_identity_of_schema_2_is_refused() {
-        let first = DomainId::parse("g-0568d8c5-a77e-11e4-9f7a-3c15c2da029e");
+        let first = DomainId::parse_object_id("g-0568d8c5-a77e-11e4-9f7a-3c15c2da029e");
         assert!(matches!(first, Err(LayoutError::Schema1Id(_))), "{first:?}");
         for text in ["", "g", "x-b03b24ef-69f244b6-acd9-4df97b-37122a", "g-b03b24ef-69f244b6-acd9-4df97b-37122", "g-+"]
         {
-            assert!(matches!(DomainId::parse(text), Err(LayoutError::InvalidId(_))), "{text}");
+            assert!(matches!(DomainId::parse_object_id(text), Err(LayoutError::InvalidId(_))), "{text}");
         }
     }
 

@@ -26,7 +26,7 @@ pub fn name_text(name: &Name) -> Result<&str> {
 /// [`LayoutError::Unsupported`].
 pub fn link_to_json(domain: DomainId, target: &LinkTarget, order: Option<i64>, now: f64) -> Result<Value> {
     let mut found = match target {
-        LinkTarget::Hard(id) => json!({"class": HARD, "id": domain.text(*id), "created": now}),
+        LinkTarget::Hard(id) => json!({"class": HARD, "id": domain.object_id_text(*id), "created": now}),
         LinkTarget::Soft(path) => json!({"class": SOFT, "h5path": name_text(path)?, "created": now}),
         LinkTarget::External { file, path } => json!({
             "class": EXTERNAL, "h5path": name_text(path)?, "h5domain": name_text(file)?, "created": now,
@@ -64,7 +64,8 @@ pub fn link_from_json(domain: DomainId, name: &str, json: &Value) -> Result<Link
 
 fn hard_target(domain: DomainId, members: &Members) -> Result<h5live_model::ObjectId> {
     let text = members.get("id").and_then(Value::as_str);
-    domain.parse_own(text.ok_or(LayoutError::MissingOrInvalidMember { member: "id", expected: "an identity" })?)
+    domain
+        .parse_own_object_id(text.ok_or(LayoutError::MissingOrInvalidMember { member: "id", expected: "an identity" })?)
 }
 
 /// The identity of the object to which a link leads; `None` if it is not a hard link.

@@ -44,7 +44,7 @@ pub fn variable_length_reference_bytes(
 ) -> Result<Vec<u8>> {
     match (kind, &to.part, &to.file) {
         (ReferenceKind::Region1, ReferentPart::Region(selection), None) => {
-            region_to_bytes(&domain.text(to.object), selection, dims)
+            region_to_bytes(&domain.object_id_text(to.object), selection, dims)
         }
         (ReferenceKind::Object1 | ReferenceKind::Region1, ..) => {
             Err(LayoutError::ValueIsNot("a reference of its kind"))
@@ -56,7 +56,7 @@ pub fn variable_length_reference_bytes(
                 ReferentPart::Attribute(name) => (4, ReferencedPart::Attribute(name.clone())),
             };
             let token = match file {
-                None => domain.text(to.object).into_bytes(),
+                None => domain.object_id_text(to.object).into_bytes(),
                 Some(_) => to.object.0.to_le_bytes().to_vec(),
             };
             let blob = encode(&ReferenceBlob { token, file: file.clone(), part }, Widths::default())?;
@@ -83,7 +83,7 @@ pub fn varlen_reference_from_bytes(domain: DomainId, kind: ReferenceKind, bytes:
     let blob = decode_with(ReferenceBlob::blank(kind, is_external), blob, Widths::default())?;
     let object = match is_external {
         true => ObjectId(u128::from_le_bytes(blob.token.as_slice().try_into().map_err(|_| BAD)?)),
-        false => domain.parse_own(std::str::from_utf8(&blob.token).map_err(|_| BAD)?)?,
+        false => domain.parse_own_object_id(std::str::from_utf8(&blob.token).map_err(|_| BAD)?)?,
     };
     let part = match blob.part {
         ReferencedPart::Object => ReferentPart::Whole,
@@ -112,7 +112,7 @@ fn region_to_bytes(id: &str, selection: &Selection, dims: &[u64]) -> Result<Vec<
 
 fn region_from_bytes(domain: DomainId, bytes: &[u8]) -> Result<Referent> {
     let RegionBytes { id, shown, exact_part } = RegionBytes::decode(bytes)?;
-    let object = domain.parse_own(id)?;
+    let object = domain.parse_own_object_id(id)?;
     let selection = match exact_part.strip_prefix(EXACT_MAGIC.as_slice()) {
         Some(exact) => decode_prefix_with(StoredSelection::default(), exact, Widths::default())?.0.selection,
         None if shown.is_empty() => Selection::All,

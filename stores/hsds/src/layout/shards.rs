@@ -307,7 +307,7 @@ fn shard_to_bytes(
     entries: &Members,
 ) -> Vec<u8> {
     let mut members = Members::new();
-    members.insert("id".to_owned(), domain.text(id).into());
+    members.insert("id".to_owned(), domain.object_id_text(id).into());
     members.insert("shard".to_owned(), number.into());
     members.insert("shards".to_owned(), shards.into());
     members.insert(class.json_member().to_owned(), Value::Object(entries.clone()));
@@ -326,7 +326,7 @@ pub fn shard_from_bytes(
 ) -> Result<Members> {
     let mut members = parse_json_object(bytes)?;
     let is_number = |member, number: usize| members.get(member).and_then(Value::as_u64) == Some(number as u64);
-    if members.get("id").and_then(Value::as_str) != Some(domain.text(id).as_str()) {
+    if members.get("id").and_then(Value::as_str) != Some(domain.object_id_text(id).as_str()) {
         return Err(LayoutError::MissingOrInvalidMember {
             member: "id",
             expected: "the id of the object whose shard it is",

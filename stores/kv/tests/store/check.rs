@@ -3,15 +3,15 @@
 use crate::shared;
 
 use h5live_kv::engine::{EditBatch, Engine, KeySpan, LongKeyEngine, MemoryEngine, ViewWithEdits};
-use h5live_kv::layout::value::{VarLenBlobRef, decode_link_target, encode_link_target, encode_u64};
+use h5live_kv::layout::value::{VarLenBlobRef, encode_link_target, encode_u64};
 use h5live_kv::layout::{AttributeField, BlobId, CHECKSUM_BYTES, EngineKey, MetadataField, RecordKey, key, oid};
 use h5live_kv::{KvStore, check_container};
 use h5live_model::{
     AllocationLimit, AttributeData, ByteOrder, ChunkBatch, ChunkCoord, ChunkWrite, CreationOrder, DatasetSpec,
     Dataspace, Datatype, DurabilitySupport, FilterEngine, FilterSpec, GroupSpec, Layout, LeakLocation,
-    LinkOrAttributeStorageSpec, LinkTarget, MapEdit, MapKey, MapSpec, Mode, Name, NewObject, NoFilters, ObjectId,
-    ObjectKind, ObjectKindSpec, ObjectScope, ObjectSpec, PublishLevel, Shape, Sign, Store, StoreCheckOptions,
-    StoreCheckReport, StringPadding, VarLenKind, VarLenType,
+    LinkOrAttributeStorageSpec, LinkTarget, MapEdit, MapKey, MapSpec, Mode, NewObject, NoFilters, ObjectId, ObjectKind,
+    ObjectKindSpec, ObjectScope, ObjectSpec, PublishLevel, Shape, Sign, Store, StoreCheckOptions, StoreCheckReport,
+    StringPadding, VarLenKind, VarLenType,
 };
 
 use self::shared::request;
@@ -136,7 +136,7 @@ impl Container {
         Container { engine, group, inner, plain, filtered, committed, typed, map, blobs, long_name }
     }
 
-    fn check(&self) -> StoreCheckReport {
+    pub(crate) fn check(&self) -> StoreCheckReport {
         check_container(&self.engine, StoreCheckOptions::default(), &Undo, AllocationLimit::default()).unwrap()
     }
 }
@@ -596,27 +596,4 @@ fn what_is_no_container_and_what_is_too_large_is_refused() {
     let empty = LongKeyEngine::new(MemoryEngine::new());
     let empty = check_container(&empty, StoreCheckOptions::default(), &Undo, AllocationLimit::default()).unwrap_err();
     assert!(empty.to_string().contains("no key-value store"), "{empty}");
-}
-
-#[test]
-fn names_are_part_of_paths() {
-    let container = Container::new();
-    let mut edits = EditBatch::new();
-    let id = {
-        let view = container.engine.view().unwrap();
-        let value = ViewWithEdits::without_edits(&view)
-            .get(key::link(container.inner, container.long_name.as_bytes()).as_bytes());
-        let value = value.unwrap().unwrap();
-        match decode_link_target(&value[..value.len() - CHECKSUM_BYTES]).unwrap() {
-            LinkTarget::Hard(id) => id,
-            other => panic!("{other:?}"),
-        }
-    };
-    put(&mut edits, &key::metadata(id, MetadataField::RefCount), encode_u64(7));
-    edits.add_checksums();
-    container.engine.commit(&edits, PublishLevel::Visible).unwrap();
-    let report = container.check();
-    let path = format!("/group/inner/{}", Name::from(container.long_name.as_bytes()));
-    assert_eq!(report.findings[0].path.as_ref(), Some(&path));
-    assert_eq!(report.findings[0].object, Some(id));
 }

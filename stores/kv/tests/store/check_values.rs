@@ -4,13 +4,13 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use h5live_kv::engine::{EditBatch, Engine, LongKeyEngine, MemoryEngine, ViewWithEdits};
-use h5live_kv::layout::value::VarLenBlobRef;
+use h5live_kv::layout::value::{VarLenBlobRef, decode_link_target, encode_u64};
 use h5live_kv::layout::{AttributeField, CHECKSUM_BYTES, EngineKey, MetadataField, key, oid};
 use h5live_kv::{KvOpenRequest, KvStore, check_container};
 use h5live_model::{
-    AllocationLimit, ChunkBatch, ChunkCoord, ChunkWrite, DatasetSpec, DurabilitySupport, FilterSpec, Layout, MapEdit,
-    MapKey, MapPrefetch, MapScan, MapSpec, Mode, NewObject, ObjectKindSpec, ObjectScope, PublishLevel, Store,
-    StoreCheckOptions, StoreWriter,
+    AllocationLimit, ChunkBatch, ChunkCoord, ChunkWrite, DatasetSpec, DurabilitySupport, FilterSpec, Layout,
+    LinkTarget, MapEdit, MapKey, MapPrefetch, MapScan, MapSpec, Mode, Name, NewObject, ObjectKindSpec, ObjectScope,
+    PublishLevel, Store, StoreCheckOptions, StoreWriter,
 };
 
 use crate::check::{Container, FILTER, Undo, attribute, dataset, findings, number, put, spec, text_type, write};
@@ -234,7 +234,7 @@ fn elements_of_sparse_datasets_are_checked_where_they_are_stored() {
         // The second element lies in two pieces.
         for at in [0, (64 << 10) / 20, FAR] {
             let bytes = writer.put_blob(name.as_bytes(), name.len() as u32).unwrap();
-            let part = ChunkWrite::ByteRange { coord: &coord, at: 20 * at, bytes: &bytes, unseen: false };
+            let part = ChunkWrite::ByteRange { coord: &coord, byte_offset: 20 * at, bytes: &bytes, unseen: false };
             store.dataset(id).unwrap().write(&ChunkBatch { writes: &[part], ..ChunkBatch::default() }).unwrap();
         }
     }
@@ -243,4 +243,27 @@ fn elements_of_sparse_datasets_are_checked_where_they_are_stored() {
     let report =
         check_container(&LongKeyEngine::new(engine.reader()), what, &Undo, AllocationLimit::default()).unwrap();
     assert_eq!((findings(&report), report.leak_count), (vec![], 0), "each element was seen: its blob is in use");
+}
+
+#[test]
+fn names_are_part_of_paths() {
+    let container = Container::new();
+    let mut edits = EditBatch::new();
+    let id = {
+        let view = container.engine.view().unwrap();
+        let value = ViewWithEdits::without_edits(&view)
+            .get(key::link(container.inner, container.long_name.as_bytes()).as_bytes());
+        let value = value.unwrap().unwrap();
+        match decode_link_target(&value[..value.len() - CHECKSUM_BYTES]).unwrap() {
+            LinkTarget::Hard(id) => id,
+            other => panic!("{other:?}"),
+        }
+    };
+    put(&mut edits, &key::metadata(id, MetadataField::RefCount), encode_u64(7));
+    edits.add_checksums();
+    container.engine.commit(&edits, PublishLevel::Visible).unwrap();
+    let report = container.check();
+    let path = format!("/group/inner/{}", Name::from(container.long_name.as_bytes()));
+    assert_eq!(report.findings[0].path.as_ref(), Some(&path));
+    assert_eq!(report.findings[0].object, Some(id));
 }

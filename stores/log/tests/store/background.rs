@@ -93,7 +93,7 @@ fn create() -> (Arc<GatedStorage>, LogStore, Arc<dyn ChunkStore>) {
 
 fn write_row(data: &dyn ChunkStore, row: u64) -> h5live_model::Result<()> {
     let (coord, bytes) = (ChunkCoord::origin(2), vec![row as u8 + 1; ROW]);
-    let writes = [ChunkWrite::Block { coord: &coord, start: &[row, 0], count: &[1, ROW as u64], bytes: &bytes }];
+    let writes = [ChunkWrite::ElementBlock { coord: &coord, start: &[row, 0], count: &[1, ROW as u64], bytes: &bytes }];
     data.write(&ChunkBatch { writes: &writes, ..ChunkBatch::default() })
 }
 

@@ -48,7 +48,7 @@ impl Storage for FullStorage {
 }
 
 fn open(storage: &Arc<FullStorage>, mode: Mode) -> LogStore {
-    let options = OpenOptions { mode, take_over: true, ..OpenOptions::default() };
+    let options = OpenOptions { mode, take_over_if_unknown: true, ..OpenOptions::default() };
     let file = NativeFile::open_storage(storage.clone(), &options).unwrap();
     let options = Log { min_log_size: 4 << 10, max_log_size: 64 << 10, ..Log::default() };
     LogStore::open_or_create(Arc::new(file), None, LogOpenRequest::new(options)).unwrap()
@@ -68,7 +68,7 @@ fn create(store: &LogStore, name: &str) -> Arc<dyn ChunkStore> {
 
 fn append(data: &dyn ChunkStore, at: u64, bytes: &[u8]) -> Result<(), Error> {
     let coord = ChunkCoord::new(&[at]);
-    let writes = [ChunkWrite::ChunksAlongFirstDim { first: &coord, size: 1, bytes }];
+    let writes = [ChunkWrite::ChunksAlongFirstDim { first: &coord, chunk_bytes: 1, bytes }];
     let extent = [at + bytes.len() as u64];
     data.write(&ChunkBatch { writes: &writes, extent: Some(&extent), ..ChunkBatch::default() })
 }

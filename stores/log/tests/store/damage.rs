@@ -68,7 +68,7 @@ fn write_log(path: &Path) {
         let put = |start: [u64; 2], count: [u64; 2]| {
             let bytes = bytes_of(number, (start[0]..start[0] + count[0], start[1]..start[1] + count[1]));
             let coord = ChunkCoord::origin(2);
-            let writes = [ChunkWrite::Block { coord: &coord, start: &start, count: &count, bytes: &bytes }];
+            let writes = [ChunkWrite::ElementBlock { coord: &coord, start: &start, count: &count, bytes: &bytes }];
             data.write(&ChunkBatch { writes: &writes, ..ChunkBatch::default() }).unwrap();
         };
         put([0, 0], [20, 30]);

@@ -55,7 +55,7 @@ fn word(batch: u16) -> Vec<u8> {
 }
 
 fn open(storage: impl h5live_cache::Storage + 'static, mode: Mode) -> LogStore {
-    let options = OpenOptions { mode, take_over: true, ..OpenOptions::default() };
+    let options = OpenOptions { mode, take_over_if_unknown: true, ..OpenOptions::default() };
     let file = NativeFile::open_storage(Arc::new(storage), &options).unwrap();
     let options = Log { staging: 64, min_log_size: 512, max_log_size: 512, ..Log::default() };
     LogStore::open_or_create(Arc::new(file), None, LogOpenRequest::new(options)).unwrap()

@@ -51,7 +51,7 @@ fn open_data(store: &LogStore) -> Arc<dyn ChunkStore> {
 fn write(data: &dyn ChunkStore, table: &Table, values: &[[u8; 2]]) {
     let (start, count) = start_and_count(table);
     let (coord, bytes) = (ChunkCoord::origin(2), values.concat());
-    let writes = [ChunkWrite::Block { coord: &coord, start: &start, count: &count, bytes: &bytes }];
+    let writes = [ChunkWrite::ElementBlock { coord: &coord, start: &start, count: &count, bytes: &bytes }];
     data.write(&ChunkBatch { writes: &writes, ..ChunkBatch::default() }).unwrap();
 }
 

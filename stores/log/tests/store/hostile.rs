@@ -59,9 +59,14 @@ fn log_file(is_closed: bool) -> Vec<u8> {
         for row in 0..12u64 {
             let coord = ChunkCoord::new(&[row / 2, 0]);
             let writes = [
-                ChunkWrite::Block { coord: &coord, start: &[row % 2, 0], count: &[1, 4], bytes: &[row as u8; 8] },
-                ChunkWrite::Block { coord: &coord, start: &[0, row % 4], count: &[1, 1], bytes: &[9; 2] },
-                ChunkWrite::Block { coord: &coord, start: &[1, 1], count: &[1, 1], bytes: &[8; 2] },
+                ChunkWrite::ElementBlock {
+                    coord: &coord,
+                    start: &[row % 2, 0],
+                    count: &[1, 4],
+                    bytes: &[row as u8; 8],
+                },
+                ChunkWrite::ElementBlock { coord: &coord, start: &[0, row % 4], count: &[1, 1], bytes: &[9; 2] },
+                ChunkWrite::ElementBlock { coord: &coord, start: &[1, 1], count: &[1, 1], bytes: &[8; 2] },
             ];
             let extent = [if row == 8 { 3 } else { row + 1 }, dims[1]];
             let batch = ChunkBatch { writes: &writes, extent: Some(&extent), ..ChunkBatch::default() };

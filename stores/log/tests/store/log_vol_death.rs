@@ -24,7 +24,7 @@ const CELLS: u64 = 20;
 const DAMAGED_FILES: u64 = 4000;
 
 fn open(storage: impl Storage + 'static, mode: Mode) -> Result<LogStore, Error> {
-    let options = OpenOptions { mode, take_over: true, ..OpenOptions::default() };
+    let options = OpenOptions { mode, take_over_if_unknown: true, ..OpenOptions::default() };
     let file = NativeFile::open_storage(Arc::new(storage), &options)?;
     let options = Log { layout: LogLayout::LogVol, staging: 24, ..Log::default() };
     let max_allocation = AllocationLimit::new(1 << 20);

@@ -6,4 +6,4 @@ mod s3_server;
 
 pub use faulty_proxy::{FaultyProxy, ProxyFaults};
 pub use file_server::FileServer;
-pub use s3_server::{S3Server, has_aws_credentials};
+pub use s3_server::{S3Server, has_aws_env_credentials};

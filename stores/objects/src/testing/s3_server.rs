@@ -11,7 +11,7 @@ use crate::ObjectOptions;
 const START_LIMIT: Duration = Duration::from_secs(120);
 
 /// Whether the environment has keys, which are taken from nowhere else; if not, a line says so.
-pub fn has_aws_credentials() -> bool {
+pub fn has_aws_env_credentials() -> bool {
     let has_keys = std::env::var_os("AWS_ACCESS_KEY_ID").is_some();
     if !has_keys {
         println!(
@@ -34,7 +34,7 @@ impl S3Server {
     /// # Panics
     /// If it does not start.
     pub fn start_if_available() -> Option<Self> {
-        if !has_aws_credentials() {
+        if !has_aws_env_credentials() {
             return None;
         }
         let python = std::env::var("H5LIVE_PYTHON").unwrap_or_else(|_| "python3".to_owned());

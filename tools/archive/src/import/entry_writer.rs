@@ -105,7 +105,7 @@ impl EntryWriter {
         match &read.contents {
             None => objects.add_entry_without_contents(&read.entry),
             Some(FileContents::InBatchWithDigest(range, digest)) => {
-                objects.add_compact_file(&read.entry, self.tables.samples(), &contents[range.clone()], digest)
+                objects.add_compact_file(&read.entry, self.tables.sample_count(), &contents[range.clone()], digest)
             }
             Some(FileContents::StoredWithDigest(_)) => Ok(()),
         }
@@ -122,7 +122,7 @@ impl EntryWriter {
         contents: EntryContents<'_, R>,
     ) -> Result<Vec<u8>, PlacementError> {
         match &mut self.objects {
-            Some(objects) => objects.add_large_file(entry, self.tables.samples(), contents),
+            Some(objects) => objects.add_large_file(entry, self.tables.sample_count(), contents),
             None => unreachable!("the layout `shredder` has its own place for contents"),
         }
     }

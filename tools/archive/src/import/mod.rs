@@ -158,12 +158,12 @@ impl Importer {
         let mut scanner = TarScanner::new(source.decompressed, &source.name).ignore_zeros(self.options.ignores_zeros);
         let (start, header_end) =
             resume::skip_committed_and_compare_headers(&self.file, &mut scanner, self.committed.entries)?;
-        self.tables.truncate_other_tables(header_end)?;
+        self.tables.truncate_tables_to_entry_rows(header_end)?;
         match &mut self.datasets {
             LayoutDatasets::Shredder(shredder) => shredder.truncate(&self.committed)?,
             LayoutDatasets::PerFile(objects) => {
                 objects.truncate_references(self.committed.samples)?;
-                objects.set_committed_with_referenced(resume::committed_paths(&self.file)?)?;
+                objects.allow_replacing_uncommitted(resume::committed_paths(&self.file)?)?;
             }
         }
         self.into_run(scanner, &source.name).run(&source.file_bytes_read, start, progress)
@@ -204,7 +204,7 @@ impl Importer {
                 links_before::remove_new_links(&self.file, archives)?
             }
         };
-        self.tables.truncate_other_tables(header_end)?;
+        self.tables.truncate_tables_to_entry_rows(header_end)?;
         self.tables.write_name_index_and_finish()?;
         links_before::delete_saved_link_hashes(&self.file)?;
         self.file.flush()?;
@@ -224,9 +224,9 @@ impl Importer {
             file: self.file,
             options: self.options,
             scanner,
-            archive: archive.to_owned(),
+            archive_name: archive.to_owned(),
             shredder,
-            entries_in_all_archives: self.tables.entries(),
+            entries_in_all_archives: self.tables.entry_count(),
             content_bytes_in_all_archives: self.tables.content_bytes(),
             entry_writer: BackgroundEntryWriter::new(self.tables, objects, archive),
         }

@@ -71,7 +71,7 @@ impl EntryObjectWriter {
     ///
     /// # Errors
     /// [`crate::Error::File`].
-    pub fn set_committed_with_referenced(&mut self, mut committed: KeptObjects) -> Result<()> {
+    pub fn allow_replacing_uncommitted(&mut self, mut committed: KeptObjects) -> Result<()> {
         for reference in self.references.dataset().read::<Reference>()? {
             if let Some(object) = self.file.dereference(&reference)? {
                 committed.add_object(object.id());
@@ -87,7 +87,7 @@ impl EntryObjectWriter {
     }
 
     /// Entries that have no object under their path, because it is taken, or cannot be one.
-    pub fn entries_not_at_own_path(&self) -> &CountWithExamples {
+    pub fn files_denied_own_path(&self) -> &CountWithExamples {
         &self.paths.entries_not_at_own_path
     }
 

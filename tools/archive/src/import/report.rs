@@ -7,7 +7,7 @@ use crate::error::Error;
 #[derive(Debug, Clone, Copy)]
 pub struct ImportProgress {
     /// Entries of all archives.
-    pub entries_in_all_archives: u64,
+    pub entries_so_far_all_archives: u64,
     /// Bytes that were read of the archive's file.
     pub file_bytes_read: u64,
 }
@@ -24,9 +24,9 @@ pub struct ImportReport {
     /// Why the rest of the archive is missing ([`salvage`](super::ImportOptions::finishes_import_at_fault)).
     pub fault: Option<Error>,
     /// Where another archive begins behind the end of this one, whose entries were not imported (byte).
-    pub next_archive_offset: Option<u64>,
+    pub unread_archive_offset: Option<u64>,
     /// Entries of this archive that have no object under their path ([`on_collision`](super::ImportOptions::on_collision)).
-    pub entries_not_at_own_path: CountWithExamples,
+    pub files_denied_own_path: CountWithExamples,
 }
 
 /// What was taken back.

@@ -8,7 +8,7 @@ use h5live::{Dataset, File};
 use super::object_placer::KeptObjects;
 use crate::error::{Error, Result, TarFault, UnsuitableFileReason};
 use crate::scanner::{NonContentSink, TarScanner};
-use crate::tables::{ArchiveStart, for_each_row, read_bytes};
+use crate::tables::{ArchiveStartInTables, for_each_row, read_bytes};
 
 /// Bytes of stored records that are read at once.
 const RECORDS_AT_ONCE: u64 = 256 << 10;
@@ -60,9 +60,9 @@ pub fn skip_committed_and_compare_headers<R: Read>(
     file: &File,
     scanner: &mut TarScanner<R>,
     committed_entries_in_all_archives: u64,
-) -> Result<(ArchiveStart, u64)> {
+) -> Result<(ArchiveStartInTables, u64)> {
     let archives: Vec<ArchiveRow> = file.dataset(ARCHIVE_TABLE)?.read()?;
-    let start = archives.last().map_or(ArchiveStart::default(), |row| ArchiveStart {
+    let start = archives.last().map_or(ArchiveStartInTables::default(), |row| ArchiveStartInTables {
         first_entry: row.first_entry.saturating_add(row.entries),
         header_start: row.header_end,
     });

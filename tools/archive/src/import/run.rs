@@ -18,7 +18,7 @@ use crate::count_with_examples::CountWithExamples;
 use crate::entry::TarEntry;
 use crate::error::{Error, Result, TarFault};
 use crate::scanner::TarScanner;
-use crate::tables::{ArchiveStart, ImportState};
+use crate::tables::{ArchiveStartInTables, ImportState};
 
 /// An import that is under way.
 pub struct ImportRun<R> {
@@ -26,7 +26,7 @@ pub struct ImportRun<R> {
     pub options: ImportOptions,
     pub scanner: TarScanner<R>,
     /// What errors call the archive.
-    pub archive: String,
+    pub archive_name: String,
     /// The contents, in the layout `shredder`.
     pub shredder: Option<Box<ShredderWriter>>,
     /// Everything else.
@@ -41,7 +41,7 @@ impl<R: Read> ImportRun<R> {
     pub fn run(
         mut self,
         bytes_read: &Arc<AtomicU64>,
-        start: ArchiveStart,
+        start: ArchiveStartInTables,
         progress: &mut dyn FnMut(ImportProgress),
     ) -> Result<ImportReport> {
         let mut uncommitted = 0;
@@ -57,7 +57,7 @@ impl<R: Read> ImportRun<R> {
                 uncommitted = 0;
             }
             progress(ImportProgress {
-                entries_in_all_archives: self.entries_in_all_archives,
+                entries_so_far_all_archives: self.entries_in_all_archives,
                 file_bytes_read: bytes_read.load(Ordering::Relaxed),
             });
         };
@@ -73,7 +73,7 @@ impl<R: Read> ImportRun<R> {
     }
 
     /// Adds the row of the archive, and ends the import.
-    fn end_archive(mut self, start: ArchiveStart, fault: Option<Error>) -> Result<ImportReport> {
+    fn end_archive(mut self, start: ArchiveStartInTables, fault: Option<Error>) -> Result<ImportReport> {
         let writer = self.entry_writer.flush_to_writer()?;
         let tables = &mut writer.tables;
         if fault.is_some()
@@ -81,27 +81,27 @@ impl<R: Read> ImportRun<R> {
         {
             shredder.drop_partial_contents(tables.content_bytes())?;
         }
-        let ArchiveStart { first_entry, header_start } = start;
+        let ArchiveStartInTables { first_entry, header_start } = start;
         let next = tables.next_archive_start();
         let (entries, header_end) = (next.first_entry - first_entry, next.header_start);
         // An import that dies behind the row would else be taken for one of a second archive.
         if header_end > header_start {
             tables.write_state_and_flush(ImportState::AddingArchiveRow)?;
         }
-        tables.push_archive(ArchiveRow { first_entry, entries, header_start, header_end, name: self.archive })?;
+        tables.push_archive(ArchiveRow { first_entry, entries, header_start, header_end, name: self.archive_name })?;
         tables.write_name_index_and_finish()?;
         links_before::delete_saved_link_hashes(&self.file)?;
         self.file.flush()?;
-        let (samples, content_bytes) = (tables.samples(), tables.content_bytes());
-        let moved = writer.objects.as_ref().map(|objects| objects.entries_not_at_own_path().clone());
+        let (samples, content_bytes) = (tables.sample_count(), tables.content_bytes());
+        let moved = writer.objects.as_ref().map(|objects| objects.files_denied_own_path().clone());
         let moved = moved.unwrap_or_else(CountWithExamples::default);
         Ok(ImportReport {
             entries_in_this_archive: entries,
             samples_in_all_archives: samples,
             content_bytes_in_all_archives: content_bytes,
             fault,
-            next_archive_offset: self.scanner.next_archive_offset(),
-            entries_not_at_own_path: moved,
+            unread_archive_offset: self.scanner.unread_archive_offset(),
+            files_denied_own_path: moved,
         })
     }
 

@@ -37,7 +37,7 @@ fn first_contents(head: &[u8], name: &str) -> Vec<u8> {
         };
         let start = contents.len();
         contents.resize(start + stored, 0);
-        if scanner.read_contents(&mut contents[start..]).is_err() {
+        if scanner.read_stored_contents(&mut contents[start..]).is_err() {
             contents.truncate(start);
             break;
         }

@@ -90,7 +90,7 @@ fn show(out: &mut StdoutWriter, name: &str, report: &TarReport) -> Result<()> {
     show_findings(out, "path that leads out of the folder", &report.unsafe_paths)?;
     for findings in &report.layouts {
         let layout = findings.layout;
-        for (why, refused) in &findings.refused {
+        for (why, refused) in &findings.refused_by_reason {
             show_findings(out, &format!("layout {layout} refuses: {why}"), refused)?;
         }
         let alone = findings.only_in_tables.count;
@@ -123,7 +123,7 @@ fn show_json(out: &mut StdoutWriter, name: &str, report: &TarReport) -> Result<(
         .iter()
         .map(|layout| {
             let refused: serde_json::Map<_, _> =
-                layout.refused.iter().map(|(why, refused)| ((*why).to_owned(), findings(refused))).collect();
+                layout.refused_by_reason.iter().map(|(why, refused)| ((*why).to_owned(), findings(refused))).collect();
             (layout.layout.to_string(), json!({ "refused": refused, "tables_alone": findings(&layout.only_in_tables) }))
         })
         .collect();

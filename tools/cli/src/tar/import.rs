@@ -99,14 +99,14 @@ impl TarImportArgs {
         let bar = source.file_len.map_or_else(|| progress::counter("entry"), progress::bytes);
         let is_sized = source.file_len.is_some();
         let mut show = |now: h5live_archive::ImportProgress| {
-            bar.set_position(if is_sized { now.file_bytes_read } else { now.entries_in_all_archives });
+            bar.set_position(if is_sized { now.file_bytes_read } else { now.entries_so_far_all_archives });
         };
         let done = if self.resume { importer.resume(source, &mut show) } else { importer.import(source, &mut show) };
         bar.finish_and_clear();
         let report = done.inspect_err(|_| self.tell_rollback())?;
         if !self.quiet {
-            if report.entries_not_at_own_path.count > 0 {
-                eprint_prefixed(moved_text(&report.entries_not_at_own_path));
+            if report.files_denied_own_path.count > 0 {
+                eprint_prefixed(moved_text(&report.files_denied_own_path));
             }
             let (samples, bytes) = (
                 counted(report.samples_in_all_archives, "sample"),
@@ -115,7 +115,7 @@ impl TarImportArgs {
             println!("{}, {samples}, {bytes}", counted(report.entries_in_this_archive, "entry"));
         }
         let more =
-            report.next_archive_offset.map(|at| format!("{}: {}", self.archive.display(), next_archive_notice(at)));
+            report.unread_archive_offset.map(|at| format!("{}: {}", self.archive.display(), next_archive_notice(at)));
         let findings: Vec<_> = report.fault.iter().map(|fault| error_with_causes(fault)).chain(more).collect();
         findings.iter().for_each(eprint_prefixed);
         Ok(if findings.is_empty() { CommandOutcome::Clean } else { CommandOutcome::Findings })

@@ -60,7 +60,7 @@ impl TarMergeImportsArgs {
         for tar in &from {
             for archive in tar.archives() {
                 let report = merge_archive(tar, archive, &to, options, &mut |now| {
-                    bar.set_position(now.entries_in_all_archives)
+                    bar.set_position(now.entries_so_far_all_archives)
                 })?;
                 archives += 1;
                 samples = report.samples_in_all_archives;

@@ -10,7 +10,7 @@ use std::sync::Mutex;
 use crate::common::manifests::{agree, files, in_parallel};
 use crate::common::{error, run_with, shared, start, text, until};
 use h5live::File;
-use h5live_objects::testing::{FaultyProxy, FileServer, ProxyFaults, S3Server, has_aws_credentials};
+use h5live_objects::testing::{FaultyProxy, FileServer, ProxyFaults, S3Server, has_aws_env_credentials};
 
 fn h5live(args: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_h5live")).args(args).output().unwrap()
@@ -126,7 +126,7 @@ fn a_file_is_copied_to_an_s3_server_and_read_there() {
 
 #[test]
 fn what_cannot_be_reached_or_may_not_be_read_is_said() {
-    if !has_aws_credentials() {
+    if !has_aws_env_credentials() {
         return;
     }
     let address = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();

@@ -114,8 +114,15 @@ impl<S: Storage + 'static> RegionFiles<S> {
         };
         let mutant = MutantOptions { cache_shard_count: Some(1), ..MutantOptions::default() };
         let (retry, clock) = (self.retry.clone(), self.clock.clone());
-        let options =
-            OpenOptions { mode, take_over: true, leaves_live, retry, clock, mutant, ..OpenOptions::default() };
+        let options = OpenOptions {
+            mode,
+            take_over_if_unknown: true,
+            leaves_live,
+            retry,
+            clock,
+            mutant,
+            ..OpenOptions::default()
+        };
         Ok(NativeFile::open_storage(Arc::new(storage), &options)?)
     }
 }

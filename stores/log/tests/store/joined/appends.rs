@@ -17,7 +17,7 @@ pub fn append(data: &dyn ChunkStore, from: u64, values: &[u16]) {
         let (start, count) = ([at % 4], [count]);
         let writes = [match count[0] {
             4 => ChunkWrite::Whole { coord: &coord, filter_mask: 0, bytes: &bytes },
-            _ => ChunkWrite::Block { coord: &coord, start: &start, count: &count, bytes: &bytes },
+            _ => ChunkWrite::ElementBlock { coord: &coord, start: &start, count: &count, bytes: &bytes },
         }];
         let end = [at + count[0]];
         let extent = behind.is_empty().then_some(&end[..]);

@@ -150,7 +150,8 @@ pub fn dataset(store: &LogStore, name: &str) -> Result<Arc<dyn ChunkStore>> {
 /// Writes an element; nothing is published.
 pub fn put(data: &dyn ChunkStore, at: u64, value: u16) {
     let coord = ChunkCoord::new(&[at / 4]);
-    let writes = [ChunkWrite::Block { coord: &coord, start: &[at % 4], count: &[1], bytes: &value.to_le_bytes() }];
+    let writes =
+        [ChunkWrite::ElementBlock { coord: &coord, start: &[at % 4], count: &[1], bytes: &value.to_le_bytes() }];
     data.write(&ChunkBatch { writes: &writes, ..ChunkBatch::default() }).unwrap();
 }
 

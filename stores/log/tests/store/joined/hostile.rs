@@ -117,7 +117,7 @@ fn write_some(store: &LogStore) -> Result<(), Error> {
     let extent = data.spec()?.dataspace.dims()[0].saturating_add(1);
     data.set_extent(&[extent])?;
     let coord = h5live_model::ChunkCoord::new(&[(extent - 1) / 4]);
-    let writes = [ChunkWrite::Block { coord: &coord, start: &[(extent - 1) % 4], count: &[1], bytes: &[5, 0] }];
+    let writes = [ChunkWrite::ElementBlock { coord: &coord, start: &[(extent - 1) % 4], count: &[1], bytes: &[5, 0] }];
     data.write(&ChunkBatch { writes: &writes, ..ChunkBatch::default() })?;
     data.publish(PublishLevel::Visible)?;
     store.close()

@@ -88,14 +88,15 @@ fn create_fixed(store: &LogStore, name: &str) -> Arc<dyn ChunkStore> {
 /// Writes all elements of a dataset that is one chunk.
 fn fill(data: &dyn ChunkStore) {
     let bytes: Vec<u8> = (0..ELEMENTS).flat_map(|at| (at as u16).to_le_bytes()).collect();
-    let writes = [ChunkWrite::Block { coord: &ChunkCoord::origin(1), start: &[0], count: &[ELEMENTS], bytes: &bytes }];
+    let writes =
+        [ChunkWrite::ElementBlock { coord: &ChunkCoord::origin(1), start: &[0], count: &[ELEMENTS], bytes: &bytes }];
     data.write(&ChunkBatch { writes: &writes, ..ChunkBatch::default() }).unwrap();
 }
 
 /// Writes an element of a dataset that is one chunk.
 fn set(data: &dyn ChunkStore, at: u64, value: u16) {
     let bytes = value.to_le_bytes();
-    let writes = [ChunkWrite::Block { coord: &ChunkCoord::origin(1), start: &[at], count: &[1], bytes: &bytes }];
+    let writes = [ChunkWrite::ElementBlock { coord: &ChunkCoord::origin(1), start: &[at], count: &[1], bytes: &bytes }];
     data.write(&ChunkBatch { writes: &writes, ..ChunkBatch::default() }).unwrap();
 }
 

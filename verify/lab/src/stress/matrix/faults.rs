@@ -92,7 +92,7 @@ pub fn open(path: &Path, fault: StorageFault) -> Result<File> {
         }
         Arc::new(storage)
     });
-    let options = OpenOptions { mode: Mode::SwmrWrite, wrapper: through, ..OpenOptions::default() };
+    let options = OpenOptions { mode: Mode::SwmrWrite, existing_file_write_wrapper: through, ..OpenOptions::default() };
     let store = NativeFile::open(path, &options);
     let store =
         store.map_err(|error| Error::Store { file: path.to_owned(), path: "/".into(), source: error.into() })?;
