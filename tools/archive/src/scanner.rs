@@ -156,7 +156,7 @@ impl<R: Read> TarScanner<R> {
         let mut block = [0; BLOCK_BYTES];
         match self.read_up_to(&mut block)? {
             0 => Ok(None),
-            BLOCK => Ok(Some(block)),
+            BLOCK_BYTES => Ok(Some(block)),
             filled if self.at == filled as u64 && other_format(&block).is_some() => Err(self.format_error(&block)),
             filled => Err(self.error(TarFault::Truncated { missing: (BLOCK_BYTES - filled) as u64 })),
         }
