@@ -61,12 +61,14 @@ fn messages(source: &str) -> Vec<String> {
 }
 
 /// Calls whose texts become a part of a message.
-const MAKERS: [&str; 13] = [
+const MAKERS: [&str; 15] = [
     "Err",
     "ok_or",
     "ok_or_else",
     "Error::io",
     "contradiction",
+    "contradiction_error",
+    "layout_contradiction_error",
     "damaged",
     "inconsistent_tables_error",
     "damaged_error",
