@@ -87,6 +87,12 @@ pub struct RepairReport {
 }
 
 impl FileDiagnosis {
+    /// Of a store without a superblock, whose length is what it announces.
+    pub fn without_superblock(open_state: FileOpenState, length: u64) -> Self {
+        let (superblock_version, other_readers) = (None, Vec::new());
+        FileDiagnosis { open_state, superblock_version, length, announced_length: length, other_readers }
+    }
+
     /// Whether programs refuse to open the file though nobody writes it: a repair helps.
     pub fn needs_repair(&self) -> bool {
         matches!(self.open_state, FileOpenState::Abandoned { .. }) || self.length < self.announced_length

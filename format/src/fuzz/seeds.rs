@@ -356,7 +356,7 @@ fn add_fractal_heap_seeds(seeds: &mut Seeds) {
 }
 
 fn add_array_seeds(seeds: &mut Seeds) {
-    let (header, offset_width, offset) = (SEED_ADDR, Width::FOUR, 16);
+    let (header, block_offset_width, block_offset) = (SEED_ADDR, Width::FOUR, 16);
     seeds.add_checksummed("array", &[0, 0, 0, 0], &ExtensibleArrayHeader { used_index_end: 9, ..Default::default() });
     seeds.add_checksummed(
         "array",
@@ -367,25 +367,14 @@ fn add_array_seeds(seeds: &mut Seeds) {
         let elements = || ChunkEntryTable::undefined(2, format, Width::EIGHT);
         let index = ExtensibleArrayIndexBlock::new(header, format, Width::EIGHT, 2, 6, 25);
         seeds.add_checksummed("array", &[0, 1, 2, b], &index);
-        let (pages, data_blocks) = (PageBitmap::zeros(b.into()), AddrTable::undefined(2, Width::EIGHT));
-        let block = ExtensibleArraySuperBlock {
-            format,
-            header,
-            block_offset_width: offset_width,
-            block_offset: offset,
-            written_pages: pages,
-            data_blocks,
-        };
+        let (written_pages, data_blocks) = (PageBitmap::zeros(b.into()), AddrTable::undefined(2, Width::EIGHT));
+        let block =
+            ExtensibleArraySuperBlock { format, header, block_offset_width, block_offset, written_pages, data_blocks };
         seeds.add_checksummed("array", &[0, 2, 2, b], &block);
         seeds.add_checksummed(
             "array",
             &[0, 3, 2, b],
-            &ExtensibleArrayDataBlock {
-                header,
-                block_offset_width: offset_width,
-                block_offset: offset,
-                elements: elements(),
-            },
+            &ExtensibleArrayDataBlock { header, block_offset_width, block_offset, elements: elements() },
         );
         seeds.add_checksummed("array", &[0, 4, 2, b], &ArrayDataBlockPage { elements: elements() });
         let block = FixedArrayDataBlock { header, written_pages: PageBitmap::zeros(b.into()), elements: elements() };

@@ -213,7 +213,7 @@ fn array(data: &[u8]) -> bool {
     let w = widths_from_byte(w);
     let format = Width::new(b).map_or(ChunkEntryFormat::Unfiltered, ChunkEntryFormat::Filtered);
     let elements = |len: u8| ChunkEntryTable::undefined(len.into(), format, w.offset);
-    let (header, offset_width, offset) = (Addr::UNDEFINED, Width::FOUR, 0);
+    let (header, block_offset_width, block_offset) = (Addr::UNDEFINED, Width::FOUR, 0);
     match kind % 8 {
         0 => assert_round_trip_if_sound(&ExtensibleArrayHeader::default(), rest, w),
         1 => assert_round_trip_if_sound(
@@ -222,24 +222,19 @@ fn array(data: &[u8]) -> bool {
             w,
         ),
         2 => {
-            let (pages, data_blocks) = (PageBitmap::zeros(b.into()), AddrTable::undefined(a.into(), w.offset));
+            let (written_pages, data_blocks) = (PageBitmap::zeros(b.into()), AddrTable::undefined(a.into(), w.offset));
             let block = ExtensibleArraySuperBlock {
                 format,
                 header,
-                block_offset_width: offset_width,
-                block_offset: offset,
-                written_pages: pages,
+                block_offset_width,
+                block_offset,
+                written_pages,
                 data_blocks,
             };
             assert_round_trip_if_sound(&block, rest, w)
         }
         3 => assert_round_trip_if_sound(
-            &ExtensibleArrayDataBlock {
-                header,
-                block_offset_width: offset_width,
-                block_offset: offset,
-                elements: elements(a),
-            },
+            &ExtensibleArrayDataBlock { header, block_offset_width, block_offset, elements: elements(a) },
             rest,
             w,
         ),

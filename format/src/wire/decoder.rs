@@ -33,6 +33,12 @@ impl<'a> Decoder<'a> {
     }
 }
 
+impl Decoder<'_> {
+    fn checksum_error(&self, offset_in_structure: usize, fault: Fault) -> DecodeError {
+        DecodeError { record: self.record, field: "checksum", offset_in_structure, fault }
+    }
+}
+
 impl Wire for Decoder<'_> {
     #[inline]
     fn widths(&self) -> Widths {
@@ -133,12 +139,7 @@ impl Wire for Decoder<'_> {
         if stored == computed || cfg!(fuzzing) || crate::checksum_override::ignores_checksums() {
             return Ok(());
         }
-        Err(DecodeError {
-            record: self.record,
-            field: "checksum",
-            offset_in_structure: at,
-            fault: Fault::Checksum { stored, computed },
-        })
+        Err(self.checksum_error(at, Fault::Checksum { stored, computed }))
     }
 
     fn embedded_checksum(&mut self, len: usize) -> Result<()> {
@@ -148,7 +149,7 @@ impl Wire for Decoder<'_> {
         let whole = self.bytes.get(..len).filter(|_| self.at <= len).ok_or_else(|| {
             let fault =
                 Fault::Truncated { needed: len.saturating_sub(at) as u64, left: self.bytes.len().saturating_sub(at) };
-            DecodeError { record: self.record, field: "checksum", offset_in_structure: at, fault }
+            self.checksum_error(at, fault)
         })?;
         let mut bytes = whole.to_vec();
         bytes.iter_mut().skip(at).take(4).for_each(|byte| *byte = 0);
@@ -156,12 +157,7 @@ impl Wire for Decoder<'_> {
         if stored == computed || cfg!(fuzzing) || crate::checksum_override::ignores_checksums() {
             return Ok(());
         }
-        Err(DecodeError {
-            record: self.record,
-            field: "checksum",
-            offset_in_structure: at,
-            fault: Fault::Checksum { stored, computed },
-        })
+        Err(self.checksum_error(at, Fault::Checksum { stored, computed }))
     }
 
     #[inline]

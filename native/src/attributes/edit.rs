@@ -104,13 +104,8 @@ impl NativeSession {
         }
         if let Some(dense) = dense {
             dense.add_flush_parent(header)?;
-            dense.insert_or_replace_attribute(
-                (self, header),
-                &message.name,
-                &AttributeSource::Message(message),
-                position,
-                before,
-            )?;
+            let source = AttributeSource::Message(message);
+            dense.insert_or_replace_attribute((self, header), &message.name, &source, position, before)?;
             return if is_new && tracked { put_info_message(header, &info) } else { Ok(()) };
         }
         let phase = header.prefix().attribute_phase_change.unwrap_or_default();
@@ -165,13 +160,8 @@ impl NativeSession {
             dense.insert_or_replace_attribute((self, header), &old.name, &source, position, &[])?;
         }
         let position = position_of(position, &mut info)?;
-        dense.insert_or_replace_attribute(
-            (self, header),
-            &message.name,
-            &AttributeSource::Message(message),
-            position,
-            before,
-        )?;
+        let source = AttributeSource::Message(message);
+        dense.insert_or_replace_attribute((self, header), &message.name, &source, position, before)?;
         header.remove_type_and_set_message(MessageType::ATTRIBUTE, encode_info_message(header, &info)?)?;
         dense.add_flush_parent(header)
     }

@@ -109,16 +109,8 @@ fn decode_spec(
     });
     let shared = shared.flatten();
     let shared = shared.transpose().map_err(|source| Error::DamagedMessage { header: header.addr(), source })?;
-    let committed = committed_datatype(shared.as_ref().map(|(shared, _)| shared));
-    Ok(DatasetSpec {
-        datatype,
-        committed_datatype: committed,
-        dataspace,
-        layout,
-        filters,
-        fill,
-        unfiltered_partial_chunks,
-    })
+    let committed_datatype = committed_datatype(shared.as_ref().map(|(shared, _)| shared));
+    Ok(DatasetSpec { datatype, committed_datatype, dataspace, layout, filters, fill, unfiltered_partial_chunks })
 }
 
 /// The pieces of a virtual dataset.

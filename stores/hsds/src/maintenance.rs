@@ -23,18 +23,12 @@ use crate::session::HsdsSession;
 pub(crate) fn diagnosis(session: &HsdsSession) -> h5live_model::Result<FileDiagnosis> {
     let listed = session.engine.list(&format!("{}/", session.domain.key_prefix_without_slash()))?;
     let length = listed.iter().map(|object| object.size).sum();
-    let condition = match session.engine.has_writer()? && !session.session_info.mode.writes() {
+    let open_state = match session.engine.has_writer()? && !session.session_info.mode.writes() {
         true => FileOpenState::OpenForWriting { live: true, holders: Vec::new() },
         false if session.engine.is_abandoned()? => FileOpenState::Abandoned { live: true },
         false => FileOpenState::Closed,
     };
-    Ok(FileDiagnosis {
-        open_state: condition,
-        superblock_version: None,
-        length,
-        announced_length: length,
-        other_readers: Vec::new(),
-    })
+    Ok(FileDiagnosis::without_superblock(open_state, length))
 }
 
 /// The same request, for a session in this mode.
@@ -85,14 +79,7 @@ impl UpkeepTarget {
             }
             UpkeepTarget::Lost(engine, lost) => {
                 engine.close()?;
-                let length = bytes_of(&lost);
-                FileDiagnosis {
-                    open_state: FileOpenState::Closed,
-                    superblock_version: None,
-                    length,
-                    announced_length: length,
-                    other_readers: Vec::new(),
-                }
+                FileDiagnosis::without_superblock(FileOpenState::Closed, bytes_of(&lost))
             }
         };
         Ok(RepairReport { before: before.unwrap_or_else(|| found.clone()), after: found, unrepaired: Vec::new() })

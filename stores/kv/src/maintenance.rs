@@ -21,20 +21,14 @@ fn diagnose(folder: &Path) -> Result<FileDiagnosis> {
     let length = fs::metadata(LmdbEngine::data_file(folder)).map(|found| found.len());
     let is_there = LmdbEngine::has_store(folder);
     let length = length.ok().filter(|_| is_there).ok_or_else(|| EngineError::NoStoreAt(folder.to_owned()))?;
-    let condition = match LmdbEngine::writers_if_locked(folder)? {
+    let open_state = match LmdbEngine::writers_if_locked(folder)? {
         Some(holders) => FileOpenState::OpenForWriting { live: true, holders },
         None if LmdbEngine::is_abandoned_unless_locked(folder) || LmdbEngine::needs_recovery(folder)? => {
             FileOpenState::Abandoned { live: true }
         }
         None => FileOpenState::Closed,
     };
-    Ok(FileDiagnosis {
-        open_state: condition,
-        superblock_version: None,
-        length,
-        announced_length: length,
-        other_readers: Vec::new(),
-    })
+    Ok(FileDiagnosis::without_superblock(open_state, length))
 }
 
 /// Deletes objects and blobs to which nothing leads, and takes the uses that they have of others.

@@ -59,12 +59,8 @@ pub fn s3(bucket: &str, location_name: String, options: &ObjectOptions, retried_
         builder = builder.with_skip_signature(true);
     }
     let store = Arc::new(builder.build().map_err(refused(&location_name))?);
-    Ok(ObjectClient::with_optional_interfaces(
-        location_name,
-        store.clone(),
-        OptionalInterfaces::of_cloud(&store),
-        options.limits(),
-    ))
+    let interfaces = OptionalInterfaces::of_cloud(&store);
+    Ok(ObjectClient::with_optional_interfaces(location_name, store, interfaces, options.limits()))
 }
 
 #[cfg(feature = "gcp")]
@@ -89,12 +85,8 @@ pub fn google(
         builder = builder.with_skip_signature(true);
     }
     let store = Arc::new(builder.build().map_err(refused(&location_name))?);
-    Ok(ObjectClient::with_optional_interfaces(
-        location_name,
-        store.clone(),
-        OptionalInterfaces::of_cloud(&store),
-        options.limits(),
-    ))
+    let interfaces = OptionalInterfaces::of_cloud(&store);
+    Ok(ObjectClient::with_optional_interfaces(location_name, store, interfaces, options.limits()))
 }
 
 #[cfg(feature = "azure")]
@@ -119,12 +111,8 @@ pub fn azure(
         builder = builder.with_skip_signature(true);
     }
     let store = Arc::new(builder.build().map_err(refused(&location_name))?);
-    Ok(ObjectClient::with_optional_interfaces(
-        location_name,
-        store.clone(),
-        OptionalInterfaces::of_cloud(&store),
-        options.limits(),
-    ))
+    let interfaces = OptionalInterfaces::of_cloud(&store);
+    Ok(ObjectClient::with_optional_interfaces(location_name, store, interfaces, options.limits()))
 }
 
 #[cfg(feature = "http")]
