@@ -21,7 +21,7 @@ impl Stored {
     pub fn of(path: &Path, name: &str) -> Result<Self> {
         let data = File::open(path)?.dataset(name)?;
         let pipeline = Pipeline::new(&data.spec()?.filters, &Registry::default()).map_err(failed)?;
-        let mut chunks = data.chunks()?;
+        let mut chunks = data.stored_chunks()?;
         // The threads are there before the clock runs.
         rayon::broadcast(|_| ());
         chunks.sort_by(|a, b| a.coord.scaled().cmp(b.coord.scaled()));

@@ -81,8 +81,9 @@ fn schemes(ground: &Ground) -> (&'static str, &'static str) {
 
 /// Options with which `opened` keeps an object store, to count its requests.
 fn counting(opened: &LastOpenedStore) -> Options {
-    File::options()
-        .connectors(Options::built_in_connectors().with_connector(HsdsFolderConnector::with_last_opened(opened.clone())))
+    File::options().connectors(
+        Options::built_in_connectors().with_connector(HsdsFolderConnector::remembering_last_opened(opened.clone())),
+    )
 }
 
 /// Makes what is copied, unless another pair has. A file in memory is made by the process that copies it.
@@ -138,7 +139,7 @@ fn copy(contents: Contents, ground: &Ground) -> Result<Done> {
 }
 
 fn requests(store: &HsdsStore) -> Requests {
-    let found = store.requests();
+    let found = store.request_counts();
     Requests { number: found.gets + found.puts + found.deletes + found.lists, waves: found.waves }
 }
 
