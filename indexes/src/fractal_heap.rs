@@ -99,7 +99,7 @@ impl FractalHeap {
         let filtered = filters.filter(|filters| !filters.filters.is_empty());
         let filtered = filtered.map(|filters| FractalHeapFilterInfo { filters, ..FractalHeapFilterInfo::default() });
         let header = FractalHeapHeader {
-            id_len: id_len,
+            id_len,
             table,
             max_managed_object_bytes: max_managed,
             filter_info: filtered,

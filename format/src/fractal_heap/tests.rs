@@ -143,7 +143,7 @@ fn ids_come_back_from_bytes() {
         (600, true, vec![huge(3, 9000), tiny(300), tiny(598)]),
     ] {
         let filtered = if filtered { self::filtered().filter_info } else { None };
-        let header = FractalHeapHeader { id_len: id_len, filter_info: filtered, ..Default::default() };
+        let header = FractalHeapHeader { id_len, filter_info: filtered, ..Default::default() };
         let shape = header.id_format(WIDTHS);
         for place in places {
             let id = shape.id_of(place);

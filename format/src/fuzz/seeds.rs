@@ -348,7 +348,7 @@ fn add_fractal_heap_seeds(seeds: &mut Seeds) {
         (20, HeapObjectLocation::HugeDirect { addr: SEED_ADDR, length: 5000, filter_mask: 0, size: 5000 }),
         (20, HeapObjectLocation::Tiny(vec![4; 18])),
     ] {
-        let header = FractalHeapHeader { id_len: id_len, ..header.clone() };
+        let header = FractalHeapHeader { id_len, ..header.clone() };
         let a = u8::try_from(id_len).unwrap();
         seeds.add("fractal_heap", &[0, 3, a, 0], &header.id_format(WIDTHS).id_of(place));
     }

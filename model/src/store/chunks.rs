@@ -121,7 +121,7 @@ impl dyn ChunkStore + '_ {
     /// As [`ChunkStore::write`].
     pub fn write_chunks_along_first_dim(&self, first: &ChunkCoord, chunk_bytes: usize, bytes: &[u8]) -> Result<()> {
         self.write(&ChunkBatch {
-            writes: &[ChunkWrite::ChunksAlongFirstDim { first, chunk_bytes: chunk_bytes, bytes }],
+            writes: &[ChunkWrite::ChunksAlongFirstDim { first, chunk_bytes, bytes }],
             ..ChunkBatch::default()
         })
     }
@@ -132,7 +132,7 @@ impl dyn ChunkStore + '_ {
     /// As [`ChunkStore::write`].
     pub fn write_byte_range(&self, coord: &ChunkCoord, byte_offset: u64, bytes: &[u8]) -> Result<()> {
         self.write(&ChunkBatch {
-            writes: &[ChunkWrite::ByteRange { coord, byte_offset: byte_offset, bytes, unseen: false }],
+            writes: &[ChunkWrite::ByteRange { coord, byte_offset, bytes, unseen: false }],
             ..ChunkBatch::default()
         })
     }

@@ -95,6 +95,6 @@ fn write_of<'a>(piece: &'a RowPiece<'_>, chunk_bytes: usize) -> ChunkWrite<'a> {
     match bytes.len() / chunk_bytes {
         0 => ChunkWrite::ByteRange { coord, byte_offset: *at as u64, bytes, unseen: false },
         1 => ChunkWrite::Whole { coord, filter_mask: 0, bytes },
-        _ => ChunkWrite::ChunksAlongFirstDim { first: coord, chunk_bytes: chunk_bytes, bytes },
+        _ => ChunkWrite::ChunksAlongFirstDim { first: coord, chunk_bytes, bytes },
     }
 }

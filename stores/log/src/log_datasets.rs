@@ -172,7 +172,7 @@ impl LogDatasets {
         // Links are there before they are counted.
         let count = read_i64_attribute(store, log_group, names::LOG_DATASET_COUNT, names::OF_GROUP)?;
         let count = count.ok_or_else(|| LogError::MissingPart("number of log datasets".to_owned()))?.cast_unsigned();
-        let mut datasets = LogDatasets { log_group: log_group, list: Vec::new() };
+        let mut datasets = LogDatasets { log_group, list: Vec::new() };
         datasets.catch_up(store)?;
         for number in datasets.list.len() as u64 + 1..=count {
             // One without entries was made by a writer that died, or is about to publish some.

@@ -127,13 +127,7 @@ impl TarSource {
                 read_ahead(move || decoder)
             }
         };
-        Ok(TarSource {
-            decompressed: input,
-            name: name.to_owned(),
-            compression,
-            file_len: file_len,
-            file_bytes_read: bytes_read,
-        })
+        Ok(TarSource { decompressed: input, name: name.to_owned(), compression, file_len, file_bytes_read: bytes_read })
     }
 }
 
