@@ -76,7 +76,7 @@ pub enum ErrorKind {
     /// A chunk could not be taken through its filters.
     #[error(transparent)]
     Filter(#[from] filters::Error),
-    /// A soft link leads through more than [`MAX_LINKS_PER_PATH`](crate::MAX_LINKS_PER_PATH) others: a loop.
+    /// A soft link leads through more than [`MAX_SYMBOLIC_LINKS_PER_PATH`](crate::MAX_SYMBOLIC_LINKS_PER_PATH) others: a loop.
     #[error("more than {} soft and external links in one path", crate::MAX_SYMBOLIC_LINKS_PER_PATH)]
     TooManySymbolicLinksInPath,
     /// A link of a class that cannot be followed.
@@ -88,7 +88,7 @@ pub enum ErrorKind {
     /// Another file, to which a link or a virtual dataset leads, failed.
     #[error(transparent)]
     OtherFile(Box<Error>),
-    /// A virtual dataset is made of itself, or of more than [`MAX_LINKS_PER_PATH`](crate::MAX_LINKS_PER_PATH) layers.
+    /// A virtual dataset is made of itself, or of more than [`MAX_SYMBOLIC_LINKS_PER_PATH`](crate::MAX_SYMBOLIC_LINKS_PER_PATH) layers.
     #[error("a virtual dataset of more than {} layers of virtual datasets", crate::MAX_SYMBOLIC_LINKS_PER_PATH)]
     TooManyVirtualLayers,
     /// Elements of a virtual dataset that are elements of no other dataset, so that they cannot be written.

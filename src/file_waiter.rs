@@ -37,9 +37,9 @@ pub enum AwaitedChange {
 /// use h5live::{File, FileWaiter};
 ///
 /// let mut waiter = FileWaiter::new(File::options().swmr_read(), "run.h5")?;
-/// match waiter.find(Duration::from_secs(60), |file| file.dataset("frames"))? {
+/// match waiter.wait_for(Duration::from_secs(60), |file| file.dataset("frames"))? {
 ///     Some(frames) => println!("{} frames", frames.shape()?[0]),
-///     None => println!("not within a minute: {:?}", waiter.awaited()),
+///     None => println!("not within a minute: {:?}", waiter.awaited_change()),
 /// }
 /// # Ok::<(), h5live::Error>(())
 /// ```

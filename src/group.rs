@@ -141,7 +141,7 @@ impl Group {
     /// Removes the link at a path; an object to which none leads any more is deleted.
     ///
     /// Groups that lead to each other in a circle of hard links stay in the file, because each has a link, as with libhdf5.
-    /// `h5live check --leaks` shows them, [`reclaim`](crate::reclaim()) (`h5live repair --reclaim`) deletes them, and a copy of
+    /// `h5live check --leaks` shows them, [`repair_and_reclaim_unreachable`](crate::repair_and_reclaim_unreachable()) (`h5live repair --reclaim`) deletes them, and a copy of
     /// the file does not have them.
     ///
     /// # Errors

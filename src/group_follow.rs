@@ -59,7 +59,7 @@ impl Group {
     /// # let store = h5live::model::memory::MemoryStore::new();
     /// # let writer = File::with_store(std::sync::Arc::new(store.clone()), "run.h5", File::options())?;
     /// # writer.create_group("runs")?;
-    /// # let reader = File::with_store(std::sync::Arc::new(store.reader()), "run.h5", File::options())?;
+    /// # let reader = File::with_store(std::sync::Arc::new(store.open_reader()), "run.h5", File::options())?;
     /// # writer.create_group("runs/1")?;
     /// # writer.create_group("runs/2")?;
     /// # writer.close()?;

@@ -247,7 +247,7 @@ impl Options {
     /// let inverted = FilterSpec { id: 300, ..FilterSpec::default() };
     /// let data = file.new_dataset::<u8>().shape(&[3]).chunk_shape(&[3]).filter(inverted).create("data")?;
     /// data.write(&[0u8, 1, 255])?;
-    /// assert_eq!(data.read_chunk(&data.chunks()?[0])?, [255, 254, 0]);
+    /// assert_eq!(data.read_chunk(&data.stored_chunks()?[0])?, [255, 254, 0]);
     /// assert_eq!(data.read::<u8>()?, [0, 1, 255]);
     /// file.close()?;
     /// assert!(File::open(&path)?.dataset("data")?.read::<u8>().is_err());
@@ -397,7 +397,7 @@ impl Options {
     /// let file = File::create(&path)?;
     /// file.root().link_external("other", "other.h5", "/")?;
     /// file.close()?;
-    /// let file = File::options().filter_links(|_: &Location| false).open(&path)?;
+    /// let file = File::options().filter_linked_files(|_: &Location| false).open(&path)?;
     /// assert!(file.group("other").unwrap_err().to_string().contains("does not let links lead there"));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```

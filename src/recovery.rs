@@ -62,10 +62,10 @@ impl Options {
         diagnose_at(&at).map_err(|error| crate::Error::new(&at.location().to_string(), None, error))
     }
 
-    /// As [`repair_and_reclaim_unreachable`](crate::reclaim()), with these options.
+    /// As [`repair_and_reclaim_unreachable`](crate::repair_and_reclaim_unreachable()), with these options.
     ///
     /// # Errors
-    /// As [`repair_and_reclaim_unreachable`](crate::reclaim()).
+    /// As [`repair_and_reclaim_unreachable`](crate::repair_and_reclaim_unreachable()).
     pub fn repair_and_reclaim_unreachable(&self, location: impl Into<Location>) -> Result<ReclaimReport> {
         let at = self.resolve_location(&location.into())?;
         let reclaim = || {

@@ -123,7 +123,7 @@ impl Dataset {
     /// let of = Reference::datatype_of(region.kind());
     /// file.root().new_attribute("interesting").datatype(of).write(&[region])?;
     /// let found = file.attribute("interesting")?.read_scalar::<Reference>()?;
-    /// let Some(ReferenceTarget::Region(found, selection)) = file.referent(&found)? else { panic!("a region") };
+    /// let Some(ReferenceTarget::Region(found, selection)) = file.reference_target(&found)? else { panic!("a region") };
     /// assert_eq!((found.id(), selection), (data.id(), Selection::block(&[2], &[3])));
     /// # Ok::<(), h5live::Error>(())
     /// ```

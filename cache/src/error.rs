@@ -161,7 +161,11 @@ impl fmt::Display for StorageAction {
 /// The name of a structure in plain words, from that of its type in this program.
 fn structure_name(type_name: &str) -> String {
     let path = type_name.split('<').next().unwrap_or_default();
-    let name = path.rsplit("::").next().unwrap_or_default();
+    let name = match path.rsplit("::").next().unwrap_or_default() {
+        // What users know of it.
+        "FirstHeaderChunk" => "ObjectHeader",
+        name => name,
+    };
     let mut words = String::new();
     for letter in name.chars() {
         if letter.is_uppercase() && !words.is_empty() {
@@ -198,6 +202,6 @@ mod tests {
         let text = wrong.to_string();
         assert!(text.ends_with("is known as another structure: fixed array header, and not node"), "{text}");
         let text = StorageAction::WriteEntry("h5live_format::object_header::FirstHeaderChunk").to_string();
-        assert_eq!(text, "writing a structure (first header chunk)");
+        assert_eq!(text, "writing a structure (object header)");
     }
 }

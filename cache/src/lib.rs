@@ -4,7 +4,7 @@
 //! [`Cache`] is one open file. It keeps decoded structures ([`Entry`]) by their address. A change makes an entry dirty.
 //! [`Cache::flush`] writes dirty entries in such an order that a parent is never written before its dirty children
 //! ([`Cache::add_dependency`]). Raw data waits too ([`Cache::enqueue_raw_write`]). Each waiting chunk has a [`ChunkProxy`]
-//! among the entries, so that no index element reaches the file before the chunk to which it points. [`Space`]
+//! among the entries, so that no index element reaches the file before the chunk to which it points. [`FileSpaceAllocator`]
 //! allocates addresses.
 //!
 //! Locks, outermost first: flush, gate, value of an entry, graph. The locks of shards, of space and of waiting raw

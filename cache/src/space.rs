@@ -1,4 +1,4 @@
-//! FileSpaceAllocator in the file: allocation, freed space, and the announced end of file.
+//! Space in the file: allocation, freed space, and the announced end of file.
 
 mod free_list;
 mod free_space;
@@ -132,7 +132,7 @@ impl SpaceState {
     }
 
     fn free_section(&mut self, (at, len, kind): FreedSection) {
-        // FileSpaceAllocator that a damaged file frees may be outside of the file.
+        // Space that a damaged file frees may be outside of the file.
         if self.contains_range(at, len) {
             self.free.free_range(at, len, kind);
         }
@@ -166,7 +166,7 @@ impl FileSpaceAllocator {
         FileSpaceAllocator { state: Mutex::new(state), clock, length: Mutex::new(None), raw_reads: RawReads::new() }
     }
 
-    /// FileSpaceAllocator for `len` bytes.
+    /// Space for `len` bytes.
     ///
     /// # Errors
     /// [`Error::AddressSpaceFull`] if addresses do not reach that far.
@@ -197,7 +197,7 @@ impl FileSpaceAllocator {
         Ok((Addr::new(at), if is_known { used.saturating_sub(at).min(len) } else { len }))
     }
 
-    /// FileSpaceAllocator for `len` bytes that was free, and ends before `limit` (bytes from the base address).
+    /// Space for `len` bytes that was free, and ends before `limit` (bytes from the base address).
     pub fn alloc_before(&self, len: u64, kind: SpaceKind, limit: u64) -> Option<Addr> {
         self.state.lock().free.take_below_limit(len, kind, limit).map(Addr::new)
     }
@@ -207,7 +207,7 @@ impl FileSpaceAllocator {
         self.defer_free(at, len, SpaceKind::Metadata, None);
     }
 
-    /// As [`FileSpaceAllocator::free_metadata`], of a structure to which only structures of `owner` lead: to flush that object is enough.
+    /// As [`FileSpaceAllocator::free_metadata_after_full_flush`], of a structure to which only structures of `owner` lead: to flush that object is enough.
     pub fn free_metadata_after_owner_flush(&self, owner: Owner, at: Addr, len: u64) {
         self.defer_free(at, len, SpaceKind::Metadata, Some(owner));
     }
@@ -217,7 +217,7 @@ impl FileSpaceAllocator {
         self.defer_free(at, len, SpaceKind::Raw, None);
     }
 
-    /// As [`FileSpaceAllocator::free_raw`], of raw data to which only structures of `owner` lead.
+    /// As [`FileSpaceAllocator::free_raw_after_full_flush`], of raw data to which only structures of `owner` lead.
     pub fn free_raw_after_owner_flush(&self, owner: Owner, at: Addr, len: u64) {
         self.defer_free(at, len, SpaceKind::Raw, Some(owner));
     }
@@ -299,7 +299,7 @@ impl FileSpaceAllocator {
         }
     }
 
-    /// As [`FileSpaceAllocator::adopt_free_range`], when nobody has had the file open for a moment since: it rests for a moment only,
+    /// As [`FileSpaceAllocator::adopt_unreachable_range`], when nobody has had the file open for a moment since: it rests for a moment only,
     /// for readers that have the file open only while they read a part of it.
     pub fn adopt_range_with_min_grace(&self, at: u64, len: u64, kind: SpaceKind) {
         let state = &mut *self.state.lock();

@@ -131,17 +131,17 @@ const REGISTERED_FILTERS: [(u16, &str); 29] = [
 /// filters of the format itself, and give others names that are not short.
 ///
 /// ```
-/// assert_eq!(h5live_filters::registered_name(32015), Some("zstd"));
+/// assert_eq!(h5live_filters::hdf_group_filter_name(32015), Some("zstd"));
 /// ```
 pub fn hdf_group_filter_name(id: u16) -> Option<&'static str> {
     let at = REGISTERED_FILTERS.binary_search_by_key(&id, |(id, _)| *id).ok()?;
     REGISTERED_FILTERS.get(at).map(|(_, name)| *name)
 }
 
-/// The number of the filter with a registered name: the inverse of [`registered_name`].
+/// The number of the filter with a registered name: the inverse of [`hdf_group_filter_name`].
 ///
 /// ```
-/// assert_eq!(h5live_filters::registered_id("zstd"), Some(32015));
+/// assert_eq!(h5live_filters::hdf_group_filter_id("zstd"), Some(32015));
 /// ```
 pub fn hdf_group_filter_id(name: &str) -> Option<u16> {
     REGISTERED_FILTERS.iter().find(|(_, known)| *known == name).map(|(id, _)| *id)

@@ -45,7 +45,7 @@ fn load_driver_info(
 /// Refuses a file beside which HDF5's onion driver keeps newer revisions, which would not be seen.
 ///
 /// # Errors
-/// [`h5live_swmr::Error::Onion`]; [`h5live_swmr::Error::Io`] if such a file is there and cannot be read.
+/// [`h5live_swmr::Error::OnionFile`]; [`h5live_swmr::Error::Io`] if such a file is there and cannot be read.
 pub(crate) fn refuse_revisions(path: &Path) -> Result<()> {
     if path.as_os_str().is_empty() {
         return Ok(());

@@ -21,7 +21,7 @@ use crate::state::AppState;
 
 /// Bytes of the head of a request.
 const MAX_HEAD_BYTES: usize = 64 << 10;
-/// What a client takes at least in a second, once it has let the server wait for `client_time` in all. The memory of an answer
+/// What a client takes at least in a second, once it has let the server wait for `slow_client_timeout` in all. The memory of an answer
 /// is not held for longer than this takes.
 const MIN_BYTES_PER_SECOND: f64 = 65_536.0;
 /// How long the end waits for answers that are being sent.

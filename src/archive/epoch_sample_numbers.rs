@@ -17,7 +17,7 @@ impl EpochSampleNumbers {
         EpochSampleNumbers { order, n, next, step }
     }
 
-    /// The position of the next sample in the epoch: where [`Samples::start_at`](super::Samples::start_at) continues.
+    /// The position of the next sample in the epoch: where [`EpochSamples::start_at`](super::EpochSamples::start_at) continues.
     pub fn next_position_in_epoch(&self) -> u64 {
         self.next
     }

@@ -59,7 +59,7 @@ pub const NO_SAMPLE: u64 = u64::MAX;
 /// An entry of an archive: what its headers say, and where its parts are.
 #[derive(H5Type, Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EntryRow {
-    /// Where its records begin in [`HEADER`] (bytes): behind those of the entry before it.
+    /// Where its records begin in [`HEADERS_AND_PADDING`] (bytes): behind those of the entry before it.
     pub header_offset: u64,
     /// Bytes of its records: the padding of the contents before it, and its headers.
     pub header_length: u64,
@@ -69,7 +69,7 @@ pub struct EntryRow {
     pub stored_size: u64,
     /// The number of the sample that has the contents, or [`NO_SAMPLE`].
     pub sample: u64,
-    /// Where the path begins in [`PATH`] (bytes).
+    /// Where the path begins in [`PATH_AND_LINK_TARGET`] (bytes).
     pub path_offset: u64,
     /// Bytes of the path.
     pub path_length: u32,
@@ -96,7 +96,7 @@ pub struct ArchiveRow {
     pub first_entry: u64,
     /// How many entries it has.
     pub entries: u64,
-    /// Where its records begin in [`HEADER`] (bytes).
+    /// Where its records begin in [`HEADERS_AND_PADDING`] (bytes).
     pub header_start: u64,
     /// Where they end, with the end of the archive.
     pub header_end: u64,

@@ -22,7 +22,7 @@ use crate::Result;
 /// let mut numbers = archive.samples().shuffled(42).epoch(3).shard(0, 2).worker(1, 4).numbers()?;
 /// let first: Vec<u64> = numbers.by_ref().take(5).collect();
 /// // A run that was interrupted goes on where it was.
-/// let position = numbers.position_in_epoch();
+/// let position = numbers.next_position_in_epoch();
 /// let rest: Vec<u64> = numbers.collect();
 /// let again = archive.samples().shuffled(42).epoch(3).shard(0, 2).worker(1, 4).start_at(position).numbers()?;
 /// assert_eq!(again.collect::<Vec<u64>>(), rest);

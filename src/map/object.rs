@@ -14,14 +14,14 @@ use crate::error::ErrorKind;
 use crate::path::ResolvedObject;
 use crate::{File, Group, Result, Value, attribute};
 
-/// A map whose types the program does not know beforehand. [`UntypedMap::typed`] makes a [`Map`](crate::Map) of it.
+/// A map whose types the program does not know beforehand. [`UntypedMap::into_typed`] makes a [`Map`](crate::Map) of it.
 ///
 /// ```
 /// use h5live::{File, Value};
 ///
 /// let file = File::in_memory();
 /// file.new_map::<String, u64>().create("ids")?.put("Alice", &1)?;
-/// let ids = file.map_object("ids")?;
+/// let ids = file.untyped_map("ids")?;
 /// assert_eq!(ids.get_value(&Value::Text("Alice".into()))?, Some(Value::Integer(1)));
 /// # Ok::<(), h5live::Error>(())
 /// ```

@@ -9,7 +9,7 @@
 //!   generations of files without checksums ([`GenerationReader`]);
 //! - how a follower waits for a change ([`Poller`]), and notices that the file was replaced, deleted or truncated
 //!   ([`ForeignFileChangeDetector`]);
-//! - what a dead writer has left ([`diagnose`]).
+//! - what a dead writer has left ([`diagnose_open_state`]).
 //!
 //! The order in which a writer's changes reach the file is kept by the metadata cache (`h5live_cache`). What the
 //! structures mean is the business of the native store (`h5live_native`).

@@ -94,11 +94,11 @@ fn a_failed_load_lets_the_waiting_thread_load() {
         let cache = cache(&MemoryStorage::from(vec![7; 64]));
         let other = Arc::clone(&cache);
         let thread = thread::spawn(move || {
-            let failed = other.load::<Version, _>(Addr::new(CHILD), OWNER, || Err(Error::Undefined));
+            let failed = other.load::<Version, _>(Addr::new(CHILD), OWNER, || Err(Error::UndefinedAddr));
             failed.map(|entry| entry.read().0)
         });
         assert_eq!(load(&cache, CHILD).read().0, 7);
-        assert!(matches!(thread.join().unwrap(), Ok(7) | Err(Error::Undefined)));
+        assert!(matches!(thread.join().unwrap(), Ok(7) | Err(Error::UndefinedAddr)));
         assert_eq!(load(&cache, CHILD).read().0, 7);
     });
 }
@@ -126,7 +126,7 @@ fn change_during(scope: FlushScope) {
         thread.join().unwrap();
         cache.flush(scope).unwrap();
         assert_eq!(byte(&storage, CHILD), 2);
-        assert!(cache.plan_flush(FlushScope::All).unwrap().steps().is_empty());
+        assert!(cache.begin_flush(FlushScope::All).unwrap().steps().is_empty());
     });
 }
 
@@ -313,8 +313,8 @@ fn a_write_through_does_not_overtake_what_came_later() {
         let storage = MemoryStorage::from(vec![0; 64]);
         let cache = cache(&storage);
         let writer = Arc::clone(&cache);
-        let thread = thread::spawn(move || writer.write_raw_through(OWNER, CHUNK, 0, &[1]).unwrap());
-        let mine = cache.write_raw_through(OWNER, CHUNK, 0, &[2]).unwrap();
+        let thread = thread::spawn(move || writer.write_or_enqueue_new_raw(OWNER, CHUNK, 0, &[1]).unwrap());
+        let mine = cache.write_or_enqueue_new_raw(OWNER, CHUNK, 0, &[2]).unwrap();
         cache.flush(FlushScope::All).unwrap();
         let theirs = thread.join().unwrap();
         cache.flush(FlushScope::All).unwrap();
@@ -347,7 +347,7 @@ fn a_failed_flush_loses_nothing_that_came_meanwhile() {
         thread.join().unwrap();
         cache.flush(FlushScope::All).unwrap();
         assert_eq!((byte(&storage, 24), byte(&storage, 25), byte(&storage, CHILD)), (1, 2, 2));
-        assert!(cache.plan_flush(FlushScope::All).unwrap().steps().is_empty());
+        assert!(cache.begin_flush(FlushScope::All).unwrap().steps().is_empty());
     });
 }
 

@@ -43,7 +43,7 @@ fn make_dataset(store: &KvStore, name: &str) -> Result<ObjectId> {
 }
 
 fn make_map(store: &KvStore, name: &str) -> Result<ObjectId> {
-    make(store, name, ObjectKindSpec::Map(Box::new(MapSpec { key: byte(), value: byte() })))
+    make(store, name, ObjectKindSpec::Map(Box::new(MapSpec { key_type: byte(), value_type: byte() })))
 }
 
 /// Gives a dataset a chunk whose bytes are all `value`, and the extent with it.
@@ -73,7 +73,7 @@ fn assert_sound(engine: &MemoryEngine) {
     let engine = LongKeyEngine::new(engine.clone());
     let report =
         check_container(&engine, StoreCheckOptions::default(), &NoFilters, AllocationLimit::default()).unwrap();
-    assert!(report.is_clean() && report.leak_count == 0, "{:?}", report.findings);
+    assert!(report.has_no_findings() && report.leak_count == 0, "{:?}", report.findings);
 }
 
 fn put(store: &KvStore, map: ObjectId, value: u8) -> Result<()> {

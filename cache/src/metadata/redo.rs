@@ -205,7 +205,7 @@ impl Cache {
     }
 
     /// Writes raw data over bytes that readers may be reading. The new bytes are first written to redo records of at
-    /// most [`MAX_ATOMIC_READ_BYTES`] bytes each.
+    /// most [`ATOMIC_READ_WINDOW_BYTES`] bytes each.
     pub(super) fn overwrite_with_redo(&self, writes: &[ChunkFlushWrite]) -> Result<()> {
         writes.iter().for_each(|write| self.dirty_raw_data.wait_for_write_through(write.chunk()));
         let mut redo_writes = Vec::new();

@@ -67,7 +67,7 @@ impl RawReads {
     }
 }
 
-/// A read that is under way until this is dropped. See [`Space::begin_raw_read`](super::Space::begin_raw_read).
+/// A read that is under way until this is dropped. See [`FileSpaceAllocator::begin_raw_read`](super::FileSpaceAllocator::begin_raw_read).
 #[derive(Debug)]
 #[must_use]
 pub struct RawReadGuard<'a> {

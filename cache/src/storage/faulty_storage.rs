@@ -51,7 +51,7 @@ impl<S: Storage> FaultyStorage<S> {
         &self.inner
     }
 
-    /// Lets `change_count` more changes succeed and the next one fail. Later ones succeed again, unless `keep_failing`.
+    /// Lets `changes` more changes succeed and the next one fail. Later ones succeed again, unless `keep_failing`.
     pub fn fail_after(&self, changes: u64, failure: InjectedFailure, keep_failing: bool) {
         let mut fault = self.fault.lock();
         fault.at = Some((fault.done.saturating_add(changes), failure));

@@ -8,7 +8,7 @@ use crate::{Addr, ChunkEntryTable, Record, Result, Width, Wire};
 pub struct ExtensibleArrayDataBlock {
     /// The header of the array.
     pub header: Addr,
-    /// Width of `offset`.
+    /// Width of `block_offset`.
     pub block_offset_width: Width,
     /// The index of the first element, less those of the index block.
     pub block_offset: u64,

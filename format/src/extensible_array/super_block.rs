@@ -10,7 +10,7 @@ pub struct ExtensibleArraySuperBlock {
     pub format: ChunkEntryFormat,
     /// The header of the array.
     pub header: Addr,
-    /// Width of `offset`.
+    /// Width of `block_offset`.
     pub block_offset_width: Width,
     /// The index of the first element below this block, less those of the index block.
     pub block_offset: u64,

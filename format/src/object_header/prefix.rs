@@ -48,7 +48,7 @@ pub struct ObjectHeaderPrefix {
     pub attribute_phase_change: Option<AttributePhaseChange>,
     /// When the object was touched, if that is kept (version 2).
     pub times: Option<HeaderTimes>,
-    /// The width of `size`: 1, 2, 4 or 8 bytes (version 2).
+    /// The width of `first_chunk_messages_size`: 1, 2, 4 or 8 bytes (version 2).
     pub first_chunk_size_width: Width,
     /// Bytes of messages in the first chunk.
     pub first_chunk_messages_size: u64,

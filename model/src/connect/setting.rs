@@ -298,7 +298,7 @@ impl SettingValue for String {
 /// assert_eq!(options, Kv { map_size: 64 << 30, sync: false });
 /// assert_eq!(options.set("size", "1").unwrap_err().to_string(),
 ///     r#"the store "kv" has no option "size"; its options are map_size, sync"#);
-/// assert_eq!(options.settings()[0].help, "The most bytes that the store can take.");
+/// assert_eq!(options.visible_setting_descriptions()[0].help, "The most bytes that the store can take.");
 /// assert_eq!(options.get("map_size").as_deref(), Some("64GiB"));
 /// # Ok::<(), h5live_model::SettingError>(())
 /// ```

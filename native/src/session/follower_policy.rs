@@ -101,7 +101,7 @@ impl FollowerPolicy {
     /// Finds out whether freed space may be used again because nobody else has the file open, if enough rests.
     ///
     /// # Errors
-    /// [`SwmrError::TooMuchResting`] if more rests than the options allow.
+    /// [`SwmrError::TooMuchUnreclaimed`] if more rests than the options allow.
     #[inline]
     pub fn begin_grace_and_check_limit(&self, space: &FileSpaceAllocator, lock: &LockHandle) -> Result<()> {
         if self.reuse_policy != ReusePolicy::WhenExclusive || !self.may_be_followed() {

@@ -235,7 +235,7 @@ impl Dataset {
     /// let data = file.new_dataset::<u32>().shape(&[5]).chunk_shape(&[2]).create("data")?;
     /// data.write(&[1, 2, 3, 4, 5])?;
     /// let mut sums = Vec::new();
-    /// data.for_each_part(1.., |part| {
+    /// data.for_each_chunk_part(1.., |part| {
     ///     sums.push(data.read_slice::<u32>(part)?.iter().sum::<u32>());
     ///     Ok(())
     /// })?;

@@ -332,7 +332,7 @@ impl Dataset {
     /// # let writer = File::with_store(std::sync::Arc::new(store.clone()), "run.h5", File::options())?;
     /// # let log = writer.new_dataset::<f64>().unlimited_rows(&[]).create("log")?;
     /// # writer.start_swmr()?;
-    /// # let reader = File::with_store(std::sync::Arc::new(store.reader()), "run.h5", File::options())?;
+    /// # let reader = File::with_store(std::sync::Arc::new(store.open_reader()), "run.h5", File::options())?;
     /// # log.append(&[1.0, 2.0, 3.0])?;
     /// # writer.close()?;
     /// for batch in reader.dataset("log")?.follow::<f64>() {

@@ -12,7 +12,7 @@
 //! let source = TarSource::open_file_or_stdin(Path::new("images.tar.gz"))?;
 //! let importer = Importer::create_file_for_swmr(Path::new("images.h5"), h5live::File::options(), ImportOptions::default())?;
 //! let report = importer.import(source, &mut |_| {})?;
-//! println!("{} samples", report.samples);
+//! println!("{} samples", report.samples_in_all_archives);
 //! # Ok::<(), h5live_archive::Error>(())
 //! ```
 

@@ -12,7 +12,7 @@ pub fn eprint_prefixed(text: impl Display) {
     eprint_line(format_args!("h5live: {text}"));
 }
 
-/// As [`eprint_message`], a line that does not begin with the name of the program. A terminal gets control characters as `\xHH`.
+/// As [`eprint_prefixed`], a line that does not begin with the name of the program. A terminal gets control characters as `\xHH`.
 pub fn eprint_line(text: impl Display) {
     let mut to = io::stderr();
     let text = text.to_string();

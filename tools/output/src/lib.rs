@@ -6,7 +6,7 @@
 //! # let folder = tempfile::tempdir()?;
 //! let place = folder.path().join("run.h5");
 //! let output = TempOutputFile::reserve_for(&place, false)?;
-//! let file = h5live::File::create(output.path())?;
+//! let file = h5live::File::create(output.temp_path())?;
 //! file.new_dataset::<i32>().shape(&[3]).create("values")?.write(&[1, 2, 3])?;
 //! file.close()?;
 //! assert!(!place.exists());

@@ -52,7 +52,7 @@ pub enum QuoteEscape {
 /// How a CSV is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CsvDialect {
-    /// The byte between fields; [`BLANKS`] for any number of blanks.
+    /// The byte between fields; [`BLANKS_DELIMITER`] for any number of blanks.
     pub delimiter: u8,
     /// Lines before the header, which belong to none of the rows.
     pub preamble_lines_after_comments: usize,

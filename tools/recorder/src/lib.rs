@@ -16,7 +16,7 @@
 //! let rows = "t,volts\n1,0.5\n2,0.75\n";
 //! let summary = RecordOptions::default().record(&file, "scope/samples", rows.as_bytes())?;
 //! file.close()?;
-//! assert_eq!(summary.stored, 2);
+//! assert_eq!(summary.accepted_rows, 2);
 //!
 //! let file = File::open(&path)?;
 //! let samples = file.dataset("scope/samples")?.read::<Sample>()?;

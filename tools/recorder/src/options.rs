@@ -69,7 +69,7 @@ impl FrameFormat {
 /// use h5live_recorder::{OnError, RecordOptions};
 ///
 /// let options = RecordOptions {
-///     columns: vec!["t=time".parse()?, "image=u8[480x640]".parse()?],
+///     given_column_types: vec!["t=time".parse()?, "image=u8[480x640]".parse()?],
 ///     on_error: OnError::Skip,
 ///     ..RecordOptions::default()
 /// };

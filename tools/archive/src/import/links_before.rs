@@ -60,7 +60,7 @@ fn all_links(file: &File) -> Result<Vec<FoundLink>> {
     Ok(found)
 }
 
-/// Keeps the list of all links of a file, until [`delete_saved_links`].
+/// Keeps the list of all links of a file, until [`delete_saved_link_hashes`].
 ///
 /// # Errors
 /// [`Error::File`].
@@ -92,7 +92,7 @@ pub fn delete_saved_link_hashes(file: &File) -> Result<()> {
 /// since. `archive_count_before`: how many the file had then.
 ///
 /// # Errors
-/// [`UnsuitableFileReason::NoSavedLinks`]; [`Error::File`].
+/// [`UnsuitableFileReason::NoSavedLinkHashes`]; [`Error::File`].
 pub fn remove_new_links(file: &File, archive_count_before: u64) -> Result<CountWithExamples> {
     let before: HashSet<[u8; HASH_BYTES]> = match file.dataset(LINK_HASHES_BEFORE_IMPORT) {
         Ok(dataset) => read_byte_rows(&dataset, HASH_BYTES)?.as_chunks().0.iter().copied().collect(),

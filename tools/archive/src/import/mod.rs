@@ -146,7 +146,7 @@ impl Importer {
     /// Continues an import of this archive that was interrupted.
     ///
     /// # Errors
-    /// [`Error::UnsuitableFile`] if none was; [`OtherArchive`](crate::TarFault::ResumedArchiveDiffersAtEntry) if it was another archive; as [`Importer::import`].
+    /// [`Error::UnsuitableFile`] if none was; [`ResumedArchiveDiffersAtEntry`](crate::TarFault::ResumedArchiveDiffersAtEntry) if it was another archive; as [`Importer::import`].
     pub fn resume(mut self, source: TarSource, progress: &mut dyn FnMut(ImportProgress)) -> Result<ImportReport> {
         match ImportState::of(&self.file)? {
             ImportState::Done => {

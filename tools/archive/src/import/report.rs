@@ -21,7 +21,7 @@ pub struct ImportReport {
     pub samples_in_all_archives: u64,
     /// Bytes of their contents.
     pub content_bytes_in_all_archives: u64,
-    /// Why the rest of the archive is missing ([`salvage`](super::ImportOptions::finishes_import_at_fault)).
+    /// Why the rest of the archive is missing ([`finishes_import_at_fault`](super::ImportOptions::finishes_import_at_fault)).
     pub fault: Option<Error>,
     /// Where another archive begins behind the end of this one, whose entries were not imported (byte).
     pub unread_archive_offset: Option<u64>,

@@ -66,7 +66,7 @@ pub const METRIC_NAMES_AND_UNITS: [(&str, &str); 10] = [
 ];
 
 impl MachineSample {
-    /// The values in the order of [`METRICS`].
+    /// The values in the order of [`METRIC_NAMES_AND_UNITS`].
     pub fn values(&self) -> [u64; 10] {
         [
             self.cpu_busy_ticks,

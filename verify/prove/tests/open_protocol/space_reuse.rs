@@ -1,4 +1,4 @@
-//! The model of space that is used again at once while nobody has the file open (`Space::reclaim_if`,
+//! The model of space that is used again at once while nobody has the file open (`FileSpaceAllocator::begin_min_grace_if_exclusive`,
 //! `LockHandle::is_writing_handle_sole`): a root that leads to a node, a writer that moves the node with every flush, and readers
 //! that come and go.
 

@@ -65,7 +65,7 @@ impl<'a> MatrixReader<'a> {
     /// `reopen`.
     ///
     /// # Errors
-    /// [`Error::Output`]; faults of the file are reported as violations instead.
+    /// [`Error::Stdout`]; faults of the file are reported as violations instead.
     pub fn run<T: RuleValue>(mut self, reopen: Duration, stop: &AtomicBool) -> Result<()> {
         let mut ended = false;
         while !ended && self.violations < MAX_VIOLATIONS {
