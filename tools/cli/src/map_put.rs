@@ -53,7 +53,7 @@ pub fn put_argument_pairs(
 /// Puts the pairs of standard input. Those before a wrong line are put, unless the file is new.
 ///
 /// # Errors
-/// As [`put`].
+/// As [`put_argument_pairs`].
 pub fn put_stdin_json_lines(map_location: &MapLocation, new_map_types: Option<MapSpec>) -> Result<CommandOutcome> {
     let mut lines = io::stdin().lock().lines();
     let mut batch = next_batch(map_location, &mut lines);

@@ -128,7 +128,7 @@ pub fn byte_count(text: &str) -> Result<u64, NumberArgError> {
     fraction.filter(|bytes| *bytes < u64::MAX as f64).map(|bytes| bytes as u64).ok_or(NumberArgError::NotByteCount)
 }
 
-/// As [`bytes`], from `LOW` to `HIGH`.
+/// As [`byte_count`], from `LOW` to `HIGH`.
 ///
 /// # Errors
 /// [`NumberArgError::NotByteCount`], [`NumberArgError::NotIntegerWithin`].
