@@ -19,6 +19,7 @@ mod display_tests;
 mod error;
 mod escape;
 mod file_space;
+mod filter_engine;
 mod info;
 mod invariant;
 mod libver;
@@ -37,7 +38,6 @@ mod spec;
 mod stats;
 mod store;
 mod store_check;
-mod unfilter;
 mod vlen_and_reference_sizes;
 mod watch;
 
@@ -59,6 +59,9 @@ pub use datatype::{
 pub use error::{Error, Result, Retry, StoreError, StoreErrorKind};
 pub use escape::{escape, escape_with};
 pub use file_space::{FileSpaceSettings, FileSpaceStrategy};
+pub use filter_engine::{
+    FilterEngine, FilterResult, NoFilters, UnknownFilter, UnsupportedFilterData, is_unfilter_limitation,
+};
 pub use info::{ObjectInfo, ObjectTimes};
 pub use invariant::SwmrInvariant;
 pub use libver::{LibVer, UnknownLibVer};
@@ -88,8 +91,5 @@ pub use store::{
 };
 pub use store::{DatasetView, DatasetViewPart, FileBackedBytes, MappedMemory};
 pub use store_check::{StoreCheckOptions, StoreCheckReport, StoreFinding};
-pub use unfilter::{
-    FilterEngine, FilterResult, NoFilters, UnknownFilter, UnsupportedFilterData, is_unfilter_limitation,
-};
 pub use vlen_and_reference_sizes::VlenAndReferenceSizes;
 pub use watch::{Watch, WatchEvent};

@@ -18,18 +18,18 @@ mod access;
 mod diagnosis;
 mod error;
 mod file_change;
-mod file_replacement;
 mod generation;
 mod generation_word;
 mod inotify;
 mod lease;
 mod linked_paths;
-mod lock_yield;
+mod lock_yield_registration;
 mod locking;
 mod path_watch;
 mod pending_superblock;
 mod poller;
 mod redo;
+mod replacement_lock;
 mod retry;
 mod superblock;
 
@@ -40,7 +40,6 @@ pub use access::{
 pub use diagnosis::diagnose_open_state;
 pub use error::{Error, OpenConflict, Result, RetryableError, SwmrUnsupportedReason, torn_read_message};
 pub use file_change::ForeignFileChangeDetector;
-pub use file_replacement::ReplacementLock;
 pub use generation::{GenerationReader, ReaderSideCache};
 pub use generation_word::read_generation_and_eof;
 pub use h5live_model::{
@@ -49,12 +48,13 @@ pub use h5live_model::{
 pub use inotify::SystemWakeSource;
 pub use lease::OtherHandlePresence;
 pub use linked_paths::linked_file_candidates;
-pub use lock_yield::LockYieldRegistration;
+pub use lock_yield_registration::LockYieldRegistration;
 pub use locking::{LockAttempt, LockHandle, LockKind, LockPolicy, WriterPresence};
 pub use path_watch::PathWatch;
 pub use pending_superblock::PendingSuperblock;
 pub use poller::{FileEvent, Poller, ProbeResult, WakeSource};
 pub use redo::{RedoReader, find_redo_record, replay_redo_record};
+pub use replacement_lock::ReplacementLock;
 #[doc(hidden)]
 pub use retry::GenerationReadEvent;
 pub use retry::{RetryCounters, RetryPolicy};

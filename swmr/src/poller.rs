@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use h5live_model::WatchEvent;
 
-mod interval;
+mod change_predictor;
 
-use self::interval::ChangePredictor;
+use self::change_predictor::ChangePredictor;
 
 /// The shortest rest between two looks. The system adds some tens of microseconds.
 const MIN_POLL_INTERVAL: Duration = Duration::from_micros(20);

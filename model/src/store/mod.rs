@@ -7,13 +7,13 @@
 mod batch;
 mod capabilities;
 mod chunks;
+mod file_backed_bytes;
 mod maps;
 mod read_block;
 mod read_each;
 mod reads;
 mod scope;
 mod session;
-mod shared_bytes;
 mod writer;
 
 use std::fmt;
@@ -25,13 +25,13 @@ pub use capabilities::{
     SmallWritesStagedBy, StoreFeatures, StoreSizeLimits,
 };
 pub use chunks::ChunkStore;
+pub use file_backed_bytes::{DatasetView, DatasetViewPart, FileBackedBytes, MappedMemory};
 pub use maps::{EncodedKeyBounds, MapEdit, MapPrefetch, MapScan, MapStore};
 pub use read_block::{check_block_in_chunk, read_block_by_runs};
 pub use read_each::read_chunks_sequentially;
 pub use reads::{ChunkBytes, ChunkReadRequest, ChunkSink};
 pub use scope::ObjectScope;
 pub use session::SessionInfo;
-pub use shared_bytes::{DatasetView, DatasetViewPart, FileBackedBytes, MappedMemory};
 pub use writer::{NewObject, ObjectInfoChange, StoreWriter};
 
 use crate::{

@@ -8,7 +8,7 @@ use h5live_model::{
 };
 use parking_lot::Mutex;
 
-use super::chunk_iter::{ChunkSelectionIter, block_grid};
+use super::chunk_selection_iter::{ChunkSelectionIter, block_grid};
 use crate::dataset::Dataset;
 use crate::dataset::error::DatasetError;
 use crate::dims::CoreDims;

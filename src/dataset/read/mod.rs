@@ -7,8 +7,8 @@ mod batched_read;
 #[cfg(test)]
 mod batched_read_tests;
 mod chunk_cache;
-mod chunk_iter;
 mod chunk_reader;
+mod chunk_selection_iter;
 mod dataset_chunks;
 #[cfg(test)]
 mod dataset_chunks_tests;
@@ -25,7 +25,7 @@ mod selection;
 mod unfiltered_read;
 
 pub(crate) use self::chunk_cache::ChunkCache;
-pub use self::chunk_iter::ChunkSelectionIter;
 pub(super) use self::chunk_reader::DatasetReader;
+pub use self::chunk_selection_iter::ChunkSelectionIter;
 pub use self::follow::DatasetFollower;
 pub(super) use self::read_state::ReadState;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use h5live_model::{ChunkCoord, ObjectId};
 use parking_lot::Mutex;
 
-use crate::fifo_byte_cache::ByteBoundedFifoCache;
+use crate::byte_bounded_fifo_cache::ByteBoundedFifoCache;
 
 /// A decoded chunk; `None` if nobody wrote it.
 pub type DecodedChunk = Option<Arc<Vec<u8>>>;

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use h5live_model::{ChunkCoord, Error as ModelError, Name, ObjectId, Result};
 use parking_lot::Mutex;
 
-use crate::fifo_byte_cache::ByteBoundedFifoCache;
+use crate::byte_bounded_fifo_cache::ByteBoundedFifoCache;
 use crate::layout::{VarLenElementTable, VarLenToken};
 use crate::run_length_token_map::RunLengthTokenMap;
 

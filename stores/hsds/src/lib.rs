@@ -7,6 +7,7 @@
 //! Source: "Object Storage Schema for HDF5" (`specs/object-store-hsds.md` of the shared documents).
 
 mod acl;
+mod byte_bounded_fifo_cache;
 mod check;
 mod chunk_codec;
 mod chunk_links;
@@ -23,7 +24,6 @@ mod decoded_chunk_cache;
 mod domains;
 pub mod engine;
 mod error;
-mod fifo_byte_cache;
 #[cfg(any(test, feature = "fuzz"))]
 #[doc(hidden)]
 pub mod fuzz;

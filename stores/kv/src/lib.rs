@@ -27,8 +27,8 @@ mod last_decoded_spec;
 pub mod layout;
 #[cfg(feature = "lmdb")]
 mod maintenance;
-mod map_cache;
 mod map_records;
+mod map_spec_cache;
 mod maps;
 mod object_edits;
 mod objects;

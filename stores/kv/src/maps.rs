@@ -7,8 +7,8 @@ use h5live_model::{MapEdit, MapKey, MapScan, MapStore, ObjectId, OrderPreserving
 use crate::engine::{DeferredKeyCount, KeySpan, ViewWithEdits};
 use crate::layout::value::encode_u64;
 use crate::layout::{MetadataField, key};
-use crate::map_cache::CachedMapSpec;
 use crate::map_records::{MapValueCodec, recorded_pair_count};
+use crate::map_spec_cache::CachedMapSpec;
 use crate::state::KvState;
 use crate::store::KvStore;
 

@@ -14,7 +14,7 @@ use crate::engine::{Engine, ViewWithEdits};
 use crate::error::{damaged_object_error, invalid_argument_error};
 use crate::layout::value::{DecodedReference, EncodedReference, VarLenBlobRef};
 use crate::layout::{BlobId, key, oid};
-use crate::map_cache::MapSpecCache;
+use crate::map_spec_cache::MapSpecCache;
 use crate::object_edits;
 use crate::objects::{self, contradiction_error};
 use crate::session::{KvOpenRequest, KvSession};

@@ -20,7 +20,7 @@
 
 mod byte_dataset_appender;
 mod check;
-mod column;
+mod column_appender;
 mod contents;
 mod count_with_examples;
 mod digest;

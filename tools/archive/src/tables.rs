@@ -8,7 +8,7 @@ use h5live::archive::layout::{
 };
 use h5live::{Dataset, File, H5Type};
 
-use crate::column::ColumnAppender;
+use crate::column_appender::ColumnAppender;
 use crate::digest::DigestAlgorithm;
 use crate::entry::TarEntry;
 use crate::error::{Error, Result, UnsuitableFileReason};

@@ -1,8 +1,8 @@
 //! `h5live check`: whether a file is sound.
 
-mod damaged_part;
 mod elsewhere;
 mod maps;
+mod non_structure_finding;
 mod replay;
 mod stores;
 mod unverified;
@@ -20,7 +20,7 @@ use crate::error::{CommandOutcome, Error, FileProblem, Result};
 use crate::model::FilterEngine;
 use crate::open;
 use crate::output::StdoutWriter;
-use damaged_part::NonStructureFinding;
+use non_structure_finding::NonStructureFinding;
 use unverified::{UnverifiedCounts, print_unchecksummed_bytes, verdict_without_findings};
 
 /// Checks whether a file is sound: checksums, bounds, space, counts, order, links

@@ -25,7 +25,7 @@ mod error;
 mod folder;
 mod scratch;
 mod signals;
-mod temp_output;
+mod temp_output_file;
 mod unfinished;
 
 pub use error::{Error, Result};
@@ -33,5 +33,5 @@ pub use error::{Error, Result};
 pub use folder::TempStoreFolder;
 pub use scratch::ScratchFolder;
 pub use signals::{SignalActionGuard, on_termination_signal, without_ignored_signals};
-pub use temp_output::{TempOutputFile, claim_existing_file};
+pub use temp_output_file::{TempOutputFile, claim_existing_file};
 pub use unfinished::{remove_stale_temps_beside, replace_temp_names};

@@ -6,7 +6,7 @@ use std::ops::Bound;
 
 use smallvec::SmallVec;
 
-use super::key_count::{DeferredKeyCount, KeyCountRecord, KeyCounter};
+use super::deferred_key_count::{DeferredKeyCount, KeyCountRecord, KeyCounter};
 use super::key_span::KeySpan;
 use crate::layout::{CHECKSUM_BYTES, checksum};
 

@@ -4,9 +4,9 @@
 //! the next state by one atomic commit: whoever looks sees all of them or none.
 
 mod checksums;
+mod deferred_key_count;
 mod edits;
 mod error;
-mod key_count;
 mod key_span;
 #[cfg(feature = "lmdb")]
 mod lmdb;
@@ -25,9 +25,9 @@ use std::time::Duration;
 use h5live_model::{FileBackedBytes, PublishLevel, WatchEvent};
 
 pub use checksums::{ChecksumPolicy, ChecksumStrippingView};
+pub use deferred_key_count::{DeferredKeyCount, KeyCountRecord, KeyCounter};
 pub use edits::EditBatch;
 pub use error::EngineError;
-pub use key_count::{DeferredKeyCount, KeyCountRecord, KeyCounter};
 pub use key_span::KeySpan;
 #[cfg(feature = "lmdb")]
 pub use lmdb::{DamagedPage, DurableState, LmdbEngine, LmdbOptions, LmdbReaderEntry, LmdbStat, WriterLock};

@@ -8,7 +8,7 @@ use h5live::{Dataset, File, H5Type, Reference};
 
 use super::object_placer::{DatasetPlacement, KeptObjects, ObjectPlacer, PlacementError};
 use super::options::{ImportCollisionPolicy, ImportOptions, TarLayout};
-use crate::column::ColumnAppender;
+use crate::column_appender::ColumnAppender;
 use crate::contents::{DataOrHole, EntryContents};
 use crate::count_with_examples::CountWithExamples;
 use crate::entry::TarEntry;

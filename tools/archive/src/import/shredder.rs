@@ -11,7 +11,7 @@ use h5live::archive::layout::{
 
 use super::options::ContentsFilter;
 use crate::byte_dataset_appender::ByteDatasetAppender;
-use crate::column::ColumnAppender;
+use crate::column_appender::ColumnAppender;
 use crate::contents::{DataOrHole, EntryContents};
 use crate::entry::TarEntry;
 use crate::error::Result;

@@ -4,7 +4,7 @@
 use h5live::{Dataset, File, Location, MissingSourcePolicy, Object, WalkItem};
 use h5live_compare::block::split_into_blocks;
 
-use super::damaged_part::NonStructureFinding;
+use super::non_structure_finding::NonStructureFinding;
 use crate::error::error_with_causes;
 use crate::model::Layout;
 use crate::open;

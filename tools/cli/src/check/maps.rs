@@ -5,7 +5,7 @@ use std::error::Error as _;
 use h5live::{Location, Object, WalkItem};
 use h5live_map_table::MapTableError;
 
-use super::damaged_part::NonStructureFinding;
+use super::non_structure_finding::NonStructureFinding;
 use crate::open;
 
 /// The damaged maps of a file whose structures are sound. None, if the file cannot be opened: another process may write

@@ -10,7 +10,7 @@ use object_store::ObjectStore;
 use object_store::local::LocalFileSystem;
 use object_store::path::Path as ObjectPath;
 
-use super::location_errors::LocationErrorMapper;
+use super::location_error_mapper::LocationErrorMapper;
 use crate::engine::{EngineError, Result};
 
 /// Where a store is.

@@ -5,7 +5,7 @@
 
 mod heartbeat;
 mod location;
-mod location_errors;
+mod location_error_mapper;
 mod memtable;
 mod options;
 mod pinned;

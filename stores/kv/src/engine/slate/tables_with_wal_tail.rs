@@ -5,7 +5,7 @@ use std::sync::Arc;
 use futures::future::join_all;
 use slatedb::{ValueDeletable, WalReader};
 
-use super::location_errors::is_not_found;
+use super::location_error_mapper::is_not_found;
 use super::memtable::{LoggedWrite, Memtable};
 use super::pinned::PinnedTables;
 
